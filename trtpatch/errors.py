@@ -1,0 +1,61 @@
+"""The errors that trtpatch raises: each says where, what was expected, what was found, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class TrtpatchError(Exception):
+    """Base of every error that a user can cause. The CLI prints it and exits with code 2."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a file.
+
+    Attributes:
+        file: path as the user gave it, or as it was found.
+        line, column: counted from 1; 0 where the place is the file as a whole.
+        message: what is wrong, what was expected, what to do.
+    """
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{place}: {self.message}"
+
+
+class SpecError(TrtpatchError):
+    """A contract, registry or pipeline file has mistakes; all of them are in `problems`."""
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class MatchError(TrtpatchError):
+    """No rule, or more than one, fits an engine; or a patch's contract does not fit its tensors."""
+
+
+class EngineError(TrtpatchError):
+    """An engine cannot be read, built or run."""
+
+
+class CompileError(TrtpatchError):
+    """A patch's CUDA text does not compile, or does not fit the device."""
+
+
+class CaptureError(TrtpatchError):
+    """A chain cannot be captured in a CUDA Graph."""
+
+
+class VerifyError(TrtpatchError):
+    """A patch and its reference disagree."""
+
+
+class InputError(TrtpatchError):
+    """A frame, image file or output path that the user gave cannot be used."""
