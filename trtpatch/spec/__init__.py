@@ -1,0 +1,5 @@
+"""What people write: contracts, registries and pipeline files, read and checked.
+
+Reading order: `yamlfile` (text to data with marks), `validate` (data to a schema), `dims` (shape
+symbols and expressions), `ports`, then the three schemas `patch`, `registry` and `pipeline`.
+"""

@@ -1,0 +1,220 @@
+"""The contract, `patch.yaml`: what a patch takes, gives and needs, and how it is launched."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from trtpatch.spec.dims import Dim
+from trtpatch.spec.ports import PORTS
+from trtpatch.spec.validate import Schema, choose, nearest
+
+DTYPES = ("float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8")
+FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
+"""Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+Dtype = Literal["float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8"]
+Scalar = Union[bool, int, float, str]
+ParamValue = Union[Scalar, tuple[Scalar, ...]]
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(value)
+    return value if isinstance(value, tuple) or value is None else (value,)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError(f"expected a name of letters, digits and _, found {value!r}")
+    return value
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+Listed = BeforeValidator(_listed)
+
+
+class TensorSpec(Schema):
+    """A tensor: element types that the kernel can read, and its shape."""
+
+    dtype: Annotated[tuple[Dtype, ...], Listed, Field(min_length=1)]
+    shape: Annotated[tuple[Dim, ...], Listed]
+    levels: Annotated[tuple[Name, ...], Listed] = ()
+    """Makes a group, one tensor a level of the detector, the largest first: the symbols of the
+    shape that differ from level to level."""
+    clear: bool = False
+    """Zeroed before each frame (outputs and scratch)."""
+
+
+def _word_or_mapping(value: object) -> str:
+    return "mapping" if isinstance(value, (dict, Schema)) else "word"
+
+
+BY_FORM = Discriminator(_word_or_mapping)
+PortOrTensor = Annotated[
+    Union[Annotated[Literal["port"], Tag("word")], Annotated[TensorSpec, Tag("mapping")]], BY_FORM
+]
+
+
+class ParamSpec(Schema):
+    """A parameter: its type, its range, and whether it may change from frame to frame."""
+
+    type: Annotated[
+        Literal["float", "int", "bool", "choice", "[float]", "[int]"],
+        BeforeValidator(lambda v: f"[{v[0]}]" if isinstance(v, list) and len(v) == 1 else v),
+    ]
+    default: Annotated[ParamValue, BeforeValidator(lambda v: tuple(v) if type(v) is list else v)]
+    help: str
+    min: Union[int, float, None] = None
+    max: Union[int, float, None] = None
+    choices: Annotated[tuple[str, ...], Listed] = ()
+    length: Union[int, None] = None
+    runtime: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ParamSpec:
+        if (self.type == "choice") != bool(self.choices):
+            raise ValueError("'choices' goes with 'type: choice', and only with it")
+        if self.runtime and self.type not in ("float", "int"):
+            raise ValueError("'runtime: true' is for parameters of type float or int")
+        self.check(self.default)
+        return self
+
+    def check(self, value: object) -> ParamValue:
+        """The value as the kernel will see it.
+
+        Raises:
+            ValueError: wrong type, out of range, not among the choices, or of the wrong length.
+        """
+        if self.type in ("[float]", "[int]"):
+            if not isinstance(value, (list, tuple)) or not value:
+                raise ValueError(f"expected a list of {self.type[1:-1]}, found {value!r}")
+            if self.length is not None and len(value) != self.length:
+                raise ValueError(f"expected {self.length} values, found {len(value)}")
+            return tuple(self._check_one(one, self.type[1:-1]) for one in value)
+        return self._check_one(value, self.type)
+
+    def _check_one(self, value: object, kind: str) -> Scalar:
+        if kind == "choice":
+            if not isinstance(value, str) or value not in self.choices:
+                expected = " or ".join(self.choices)
+                hint = nearest(str(value), self.choices)
+                raise ValueError(f"expected {expected}, found {value!r}.{hint}")
+            return value
+        if kind == "bool":
+            if not isinstance(value, bool):
+                raise ValueError(f"expected true or false, found {value!r}")
+            return value
+        whole = kind == "int"
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+            raise ValueError(f"expected {'a whole' if whole else 'a'} number, found {value!r}")
+        number = int(value) if whole else float(value)
+        if not math.isfinite(number) or not -(2**63) <= number < 2**63:
+            raise ValueError(f"expected a finite number of at most 63 bits, found {value!r}")
+        low = self.min if self.min is not None else -math.inf
+        high = self.max if self.max is not None else math.inf
+        if self.runtime and whole:
+            low, high = max(low, -(2**31)), min(high, 2**31 - 1)
+        if not low <= number <= high:
+            raise ValueError(f"expected {low} to {high}, found {value!r}")
+        return number
+
+
+class LaunchSpec(Schema):
+    """One kernel launch: over elements (`over`) or in so many blocks (`grid`)."""
+
+    entry: Name
+    over: Annotated[tuple[Dim, ...], Listed, Field(max_length=3)] = ()
+    grid: Annotated[tuple[Dim, ...], Listed, Field(max_length=3)] = ()
+    block: Annotated[tuple[Dim, ...], Listed, Field(min_length=1, max_length=3)]
+    per_thread: Dim = Field(default=1, validate_default=True)
+    shared: Dim = Field(default=0, validate_default=True)
+
+    @model_validator(mode="after")
+    def _one_of(self) -> LaunchSpec:
+        if bool(self.over) == bool(self.grid):
+            raise ValueError("a launch says either 'over' (elements) or 'grid' (blocks)")
+        return self
+
+
+class Options(Schema):
+    """How the kernels are compiled, beyond what trtpatch always passes."""
+
+    fast_math: bool = False
+    nvrtc: Annotated[tuple[str, ...], Listed] = ()
+
+
+class Closeness(Schema):
+    """How far a kernel may be from the reference: |difference| <= atol + rtol * |reference|."""
+
+    atol: float = Field(default=0.0, ge=0.0)
+    rtol: float = Field(default=0.0, ge=0.0)
+
+
+Tolerance = Annotated[
+    Union[Annotated[Literal["exact"], Tag("word")], Annotated[Closeness, Tag("mapping")]], BY_FORM
+]
+
+
+class PatchSpec(Schema):
+    """A contract."""
+
+    summary: str
+    kind: Name
+    inputs: dict[Name, PortOrTensor]
+    outputs: dict[Name, PortOrTensor]
+    params: dict[Name, ParamSpec] = {}
+    sizes: dict[Name, Dim] = {}
+    where: Annotated[tuple[Dim, ...], Listed] = ()
+    scratch: dict[Name, TensorSpec] = {}
+    launch: Annotated[tuple[LaunchSpec, ...], Listed, Field(min_length=1)]
+    options: Options = Options()
+    tolerance: dict[Name, Tolerance] = {}
+    """How near to the reference an output must be; one that is not named must be exact."""
+
+    @model_validator(mode="after")
+    def _names(self) -> PatchSpec:
+        names = [*self.fields(self.inputs), *self.fields(self.outputs), *self.params]
+        names += [*self.sizes, *self.scratch]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"name {twice[0]!r} is used twice; the kernel's Args has one of each")
+        for name, spec in (*self.inputs.items(), *self.outputs.items()):
+            if (spec == "port") != (name in PORTS):
+                raise ValueError(
+                    f"{name!r}: a port is written '{name}: port'."
+                    if name in PORTS
+                    else f"{name!r} is no port.{choose(name, PORTS)}"
+                )
+        outputs = self.fields(self.outputs)
+        for name in self.tolerance:
+            if name not in outputs:
+                raise ValueError(f"tolerance for {name!r}, no output.{choose(name, outputs)}")
+        return self
+
+    def fields(self, tensors: dict[str, Any]) -> tuple[str, ...]:
+        """Names in `Args` of the given inputs or outputs: a port's tensors one by one."""
+        return tuple(
+            field
+            for name, spec in tensors.items()
+            for field in (
+                [n for n, _ in PORTS[name].fields()] if spec == "port" and name in PORTS else [name]
+            )
+        )
+
+    def symbols(self) -> frozenset[str]:
+        """Every name that the contract's expressions may use."""
+        names = {*FRAMEWORK_SIZES, *self.sizes}
+        names |= {name for name, param in self.params.items() if param.type in ("int", "[int]")}
+        for name, spec in (*self.inputs.items(), *self.outputs.items()):
+            if isinstance(spec, TensorSpec):
+                names |= {symbol for dim in spec.shape for symbol in dim.names}
+            elif name in self.inputs:
+                shapes = (tensor.shape for tensor in PORTS[name].tensors if not tensor.ragged)
+                names |= {dim for shape in shapes for dim in shape if isinstance(dim, str)}
+        return frozenset(names)

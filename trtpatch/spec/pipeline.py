@@ -1,0 +1,61 @@
+"""The pipeline file: an engine, and what may be said about how it is patched and run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from trtpatch.spec.patch import Listed
+from trtpatch.spec.registry import Chain
+from trtpatch.spec.validate import Schema
+
+EngineKind = Literal["auto", "trt", "ort", "recorded"]
+Flavour = Literal["auto", "tensorrt", "tensorrt_rtx", "tensorrt_lean", "tensorrt_dispatch"]
+
+Shape = Annotated[tuple[int, ...], Listed]
+
+
+class EngineSpec(Schema):
+    """Which engine to run, and how to build it where the file is an ONNX model."""
+
+    path: str
+    kind: EngineKind = "auto"
+    flavour: Flavour = "auto"
+    input_shape: Union[Shape, None] = None
+    """Shape of the picture input, instead of the one that an ONNX file declares."""
+    tf32: bool = True
+    """TF32 in the matrix units, when an engine is built."""
+    float16: bool = False
+    """Half precision, when an engine is built and the flavour can choose."""
+
+
+class PipelineSpec(Schema):
+    """A pipeline file."""
+
+    engine: EngineSpec
+    rule: Union[str, None] = None
+    chain: Union[Chain, None] = None
+    bind: dict[str, str] = {}
+    """With `chain`: a patch's tensor name to the engine's own name of it."""
+    registry: Annotated[tuple[str, ...], Listed] = ()
+    """Further registry files, relative to this one; a later rule replaces one of the same name."""
+    labels: Annotated[
+        Union[str, tuple[str, ...], None],
+        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+    ] = None
+    """Class names: a text file with one a line, or a list."""
+    params: dict[str, dict[str, Any]] = {}
+    color: Literal["rgb", "bgr"] = "rgb"
+    """Channel order of the arrays that the pipeline is called with."""
+    batch: Annotated[Union[int, None], Field(ge=1)] = None
+    executor: Literal["auto", "gpu", "cpu", "host"] = "auto"
+    device: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _one_way(self) -> PipelineSpec:
+        if self.rule is not None and self.chain is not None:
+            raise ValueError("'rule' or 'chain', not both: a rule brings its chain")
+        if self.bind and self.chain is None:
+            raise ValueError("'bind' goes with 'chain'; a rule names its tensors itself")
+        return self

@@ -1,0 +1,91 @@
+"""The ports: sets of tensors with a fixed meaning that patches meet at.
+
+The axis letters are the same in every contract, kernel and reference: N images, A anchors, M
+detections kept. A patch that takes or gives a port names it in its contract and finds the port's
+tensors under `<port>_<tensor>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COUNTERS = ("candidates", "kept", "dropped_topk", "dropped_max", "dropped_nan")
+
+
+@dataclass(frozen=True)
+class PortTensor:
+    """One tensor of a port.
+
+    Attributes:
+        name: empty where the port has this one tensor alone.
+        dtype: NumPy name of the element type.
+        shape: axis letters and numbers; the ragged tensor's axes after N differ from image to image.
+        cleared: set to zero before each frame, for kernels that count upwards.
+        ragged: a table of pointers, one an image.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[str | int, ...]
+    cleared: bool = False
+    ragged: bool = False
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port's name, meaning and tensors."""
+
+    name: str
+    help: str
+    tensors: tuple[PortTensor, ...]
+
+    def fields(self) -> tuple[tuple[str, PortTensor], ...]:
+        """Each tensor under its name in a contract: `candidates_boxes`, `geometry`."""
+        return tuple((f"{self.name}_{t.name}" if t.name else self.name, t) for t in self.tensors)
+
+
+PORTS = {
+    port.name: port
+    for port in (
+        Port(
+            "frame",
+            "Source pictures, [height, width, 3] uint8 each; a size is height px, width px, row"
+            " pitch in bytes, and 0, 0, 0 for an unused place in the batch.",
+            (
+                PortTensor("images", "uint8", ("N", "height", "width", 3), ragged=True),
+                PortTensor("sizes", "int32", ("N", 3)),
+            ),
+        ),
+        Port(
+            "geometry",
+            "Model pixels to frame pixels: scale_x, scale_y, left, top, width, height;"
+            " x_frame = (x_model - left) * scale_x, clipped to 0..width.",
+            (PortTensor("", "float32", ("N", 6)),),
+        ),
+        Port(
+            "candidates",
+            "Boxes worth a look, x1 y1 x2 y2 in model pixels, in any order; count says how many.",
+            (
+                PortTensor("boxes", "float32", ("N", "A", 4)),
+                PortTensor("scores", "float32", ("N", "A")),
+                PortTensor("classes", "int32", ("N", "A")),
+                PortTensor("anchors", "int32", ("N", "A")),
+                PortTensor("count", "int32", ("N",), cleared=True),
+                PortTensor("nans", "int32", ("N",), cleared=True),
+            ),
+        ),
+        Port(
+            "detections",
+            "Objects, x1 y1 x2 y2 in frame pixels, by score and then anchor; rows past count are"
+            " zero, their anchor -1. Counters: " + ", ".join(COUNTERS) + ".",
+            (
+                PortTensor("boxes", "float32", ("N", "M", 4)),
+                PortTensor("scores", "float32", ("N", "M")),
+                PortTensor("classes", "int32", ("N", "M")),
+                PortTensor("anchors", "int32", ("N", "M")),
+                PortTensor("count", "int32", ("N",)),
+                PortTensor("counters", "int32", ("N", len(COUNTERS))),
+            ),
+        ),
+    )
+}

@@ -1,0 +1,107 @@
+"""From a document to one of the three schemas, with every mistake in its place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from trtpatch.errors import Problem, SpecError
+from trtpatch.spec.yamlfile import Document, Location
+
+
+class Schema(BaseModel):
+    """Base of the schemas: frozen, no unknown keys, no quiet conversion of types."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
+    )
+
+
+S = TypeVar("S", bound=Schema)
+
+
+def validate(schema: type[S], document: Document) -> S:
+    """Check a document against a schema.
+
+    Raises:
+        SpecError: with all mistakes at once, each with line and column.
+    """
+    if not isinstance(document.data, dict):
+        what = "empty" if document.data is None else f"a {type(document.data).__name__}"
+        message = f"{what}; expected a mapping with the keys {', '.join(schema.model_fields)}"
+        raise SpecError(Problem(document.file, 1, 1, message))
+    try:
+        return schema.model_validate(document.data)
+    except ValidationError as error:
+        problems = [_problem(schema, document, one) for one in error.errors(include_url=False)]
+        raise SpecError(*problems) from None
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the closest of `names`, or an empty text."""
+    close = difflib.get_close_matches(name, [str(one) for one in names], n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def choose(name: str, names: Iterable[str]) -> str:
+    """The nearest of `names`, or all of them where none is near."""
+    known = sorted(str(one) for one in names)
+    return nearest(name, known) or f" Known: {', '.join(known) or 'none'}."
+
+
+def _problem(schema: type[Schema], document: Document, error: Any) -> Problem:
+    where = _in_document(document, error["loc"])
+    kind, found = error["type"], error.get("input")
+    if kind == "extra_forbidden":
+        key = str(error["loc"][-1])
+        where = (*where, error["loc"][-1]) if where != tuple(error["loc"]) else where
+        known = _fields_at(schema, error["loc"][:-1])
+        return document.problem(where, f"unknown key {key!r}.{choose(key, known)}", at_key=True)
+    if kind == "missing":
+        return document.problem(where, f"key {error['loc'][-1]!r} is missing")
+    if kind == "literal_error":
+        expected = error["ctx"]["expected"]
+        hint = nearest(str(found), expected.replace("'", "").replace(" or ", ", ").split(", "))
+        return document.problem(where, f"expected {expected}, found {found!r}.{hint}")
+    if kind == "value_error":
+        return document.problem(where, str(error["ctx"]["error"]))
+    message = error["msg"].removeprefix("Input should be ")
+    shown = repr(found)
+    shown = shown if len(shown) < 60 else shown[:57] + "..."
+    return document.problem(where, f"expected {message}, found {shown}")
+
+
+def _in_document(document: Document, loc: Iterable[Any]) -> Location:
+    """Pydantic's path without the steps that name a schema and not a place in the file."""
+    where: Location = ()
+    for step in loc:
+        if (*where, step) in document.values:
+            where = (*where, step)
+    return where
+
+
+def _fields_at(schema: type[BaseModel], loc: Iterable[Any]) -> list[str]:
+    """Names of the keys that the schema has at a path; empty where the path leaves it."""
+    current: Any = schema
+    for step in loc:
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            named = current.model_fields.get(str(step))
+            current = named.annotation if named else current
+        current = _inner_schema(current) or current
+    if isinstance(current, type) and issubclass(current, BaseModel):
+        return list(current.model_fields)
+    return []
+
+
+def _inner_schema(annotation: Any) -> Any:
+    """The first schema inside `dict[str, X]`, `tuple[X, ...]` or a union."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _inner_schema(argument)
+        if found is not None:
+            return found
+    return None
