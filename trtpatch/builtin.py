@@ -1,0 +1,23 @@
+"""Where the built-in registry and the built-in patches lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def patches_folder() -> Path:
+    """The folder of the built-in patches, one folder each."""
+    return _root() / "patches"
+
+
+def registry_file() -> Path:
+    """The built-in registry; it holds rules alone."""
+    return _root() / "registry.yaml"
+
+
+def _root() -> Path:
+    # Installed, both are the data of trtpatch._builtin; in a checkout they lie beside the package.
+    installed = _PACKAGE / "_builtin"
+    return installed if installed.is_dir() else _PACKAGE.parent
