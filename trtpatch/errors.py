@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -46,7 +47,16 @@ class EngineError(TrtpatchError):
 
 
 class CompileError(TrtpatchError):
-    """A patch's CUDA text does not compile, or does not fit the device."""
+    """A patch's CUDA text does not compile, or does not fit the device.
+
+    Attributes:
+        problems: each mistake in the author's files with its place; empty where the mistake is not
+            in a file.
+    """
+
+    def __init__(self, message: str, *, problems: Sequence[Problem] = ()) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join([message, *map(str, self.problems)]))
 
 
 class CaptureError(TrtpatchError):
