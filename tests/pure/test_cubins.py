@@ -1,0 +1,354 @@
+"""The disk cache: one good entry whatever else writes, breaks, owns or removes its files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trtpatch.cubins import Cubins, cache_root, key_of
+from trtpatch.errors import CompileError
+
+NOBODY = 65534
+KEY = key_of("decode_mine", "sm_90", "text", "options", "13.5")
+DATA = bytes(range(256)) * 64
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A new folder under one that every user may pass."""
+    with tempfile.TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        yield Path(parent) / "kernels"
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[int]:
+    """A user whom file permissions bind; root drops to one for the test."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield os.geteuid()
+    finally:
+        os.seteuid(mine)
+
+
+def as_root(action: object) -> None:
+    user = os.geteuid()
+    if os.getuid() == 0:
+        os.seteuid(0)
+    try:
+        action()  # type: ignore[operator]
+    finally:
+        os.seteuid(user)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_what_was_put_comes_back(folder: Path) -> None:
+    cubins = Cubins(folder)
+    assert not folder.exists()
+    assert cubins.get(KEY) is None
+
+    path = cubins.put(KEY, DATA, notes={"registers": 32})
+
+    entry = Cubins(folder).get(KEY)
+    assert entry is not None
+    assert (entry.path, entry.data, entry.notes) == (path, DATA, {"registers": 32})
+    assert (cubins.hits, cubins.misses) == (0, 1)
+
+
+def test_files_are_named_for_people_and_start_with_the_compilers_bytes(folder: Path) -> None:
+    Cubins(folder).put(KEY, DATA, suffix=".so")
+    (file,) = folder.iterdir()
+    assert file.name == f"decode_mine-sm_90-{KEY[-64:][:16]}.so"
+    assert file.read_bytes().startswith(DATA)
+
+
+def test_suffixes_are_apart(folder: Path) -> None:
+    cubins = Cubins(folder)
+    cubins.put(KEY, b"cubin")
+    cubins.put(KEY, b"shared object", suffix=".so")
+    assert cubins.get(KEY).data == b"cubin"  # type: ignore[union-attr]
+    assert cubins.get(KEY, suffix=".so").data == b"shared object"  # type: ignore[union-attr]
+
+
+def test_every_part_decides_the_key_and_so_do_their_borders() -> None:
+    keys = {
+        key_of("decode", "sm_90", "text", "-O3"),
+        key_of("decode", "sm_90", "text ", "-O3"),
+        key_of("decode", "sm_90", "text", "-O2"),
+        key_of("decode", "sm_80", "text", "-O3"),
+        key_of("select", "sm_90", "text", "-O3"),
+        key_of("decode", "sm_90", "text-O3"),
+        key_of("decode", "sm_90", "text-", "O3"),
+    }
+    assert len(keys) == 7
+
+
+def test_a_label_cannot_leave_the_folder(folder: Path) -> None:
+    path = Cubins(folder).put(key_of("../../mine", "sm_90", "text"), DATA)
+    assert path is not None
+    assert path.parent == folder
+
+
+def test_non_ascii_paths_and_labels(folder: Path) -> None:
+    cubins = Cubins(folder / "größe 検出")
+    key = key_of("détection", "sm_90", "文\udcff")
+    cubins.put(key, DATA, notes={"log": "文"})
+    entry = cubins.get(key)
+    assert entry is not None
+    assert entry.notes == {"log": "文"}
+    assert len(cubins.list()) == 1
+
+
+BREAKS = {
+    "empty": lambda packed: b"",
+    "first byte gone": lambda packed: packed[1:],
+    "last byte gone": lambda packed: packed[:-1],
+    "half": lambda packed: packed[: len(packed) // 2],
+    "no trailer": lambda packed: DATA,
+    "longer": lambda packed: packed + b"\0",
+    "bit in the data": lambda packed: bytes([packed[0] ^ 1]) + packed[1:],
+    "bit in the notes": lambda packed: packed[:-60] + bytes([packed[-60] ^ 1]) + packed[-59:],
+    "zeros": lambda packed: bytes(len(packed)),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_entry_is_reported_once_dropped_and_replaced(
+    name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cubins = Cubins(folder)
+    path = cubins.put(KEY, DATA)
+    assert path is not None
+    path.write_bytes(BREAKS[name](path.read_bytes()))
+
+    assert cubins.get(KEY) is None
+    assert cubins.get(KEY) is None
+    (warning,) = warnings(caplog)
+    assert str(path) in warning
+    assert not path.exists()
+
+    cubins.put(KEY, DATA)
+    assert cubins.get(KEY).data == DATA  # type: ignore[union-attr]
+
+
+def test_an_entry_under_anothers_name_is_not_served(folder: Path) -> None:
+    cubins = Cubins(folder)
+    other = cubins.put(key_of("decode_mine", "sm_90", "another text"), b"another kernel")
+    path = cubins.put(KEY, DATA)
+    assert path is not None
+    assert other is not None
+    other.replace(path)
+    assert cubins.get(KEY) is None
+
+
+START = """
+import sys
+from pathlib import Path
+from trtpatch.cubins import Cubins
+folder, key, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+sys.stdin.readline()
+for _ in range(rounds):
+    cubins = Cubins(folder)
+    if (entry := cubins.get(key)) is None:
+        cubins.put(key, bytes(100_000))
+    else:
+        assert entry.data == bytes(100_000)
+    if rounds > 1:
+        cubins.clear()
+"""
+
+
+def start_eight(folder: Path, *, rounds: int) -> list[str]:
+    """Eight processes that start together; what they wrote to stderr."""
+    command = [sys.executable, "-c", START, str(folder), KEY, str(rounds)]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(8)]  # type: ignore[call-overload]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [process.communicate()[1] for process in processes]
+
+
+def test_eight_processes_on_an_empty_cache_leave_one_good_entry(folder: Path) -> None:
+    assert start_eight(folder, rounds=1) == [""] * 8
+    (file,) = folder.iterdir()
+    entry = Cubins(folder).get(KEY)
+    assert entry is not None
+    assert (entry.path, entry.data) == (file, bytes(100_000))
+
+
+def test_entries_that_vanish_under_eight_processes_are_misses(folder: Path) -> None:
+    assert start_eight(folder, rounds=40) == [""] * 8
+    assert not [file for file in folder.iterdir() if file.suffix == ".part"]
+
+
+def test_the_least_recently_used_goes_first(folder: Path) -> None:
+    cubins = Cubins(folder, max_bytes=3 * 1200)
+    keys = [key_of("decode", "sm_90", str(number)) for number in range(4)]
+    for age, key in zip((300, 200, 100), keys[:3], strict=True):
+        path = cubins.put(key, bytes(1000))
+        assert path is not None
+        os.utime(path, (path.stat().st_atime - age, path.stat().st_mtime - age))
+    assert cubins.get(keys[0])
+
+    cubins.put(keys[3], bytes(1000))
+
+    assert [bool(cubins.get(key)) for key in keys] == [True, False, True, True]
+    assert cubins.size_bytes <= 3 * 1200
+
+
+def test_an_entry_larger_than_the_bound_is_served_all_the_same(folder: Path) -> None:
+    cubins = Cubins(folder, max_bytes=10)
+    cubins.put(KEY, DATA)
+    assert cubins.get(KEY)
+
+
+def test_what_is_no_entry_is_left_alone(folder: Path) -> None:
+    cubins = Cubins(folder, max_bytes=1)
+    cubins.put(KEY, DATA)
+    (folder / "notes.txt").write_text("mine")
+    assert [stored.label for stored in cubins.list()] == ["decode_mine-sm_90"]
+    assert cubins.clear() == 1
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
+
+
+def test_what_a_killed_process_left_half_written_goes_in_time(folder: Path) -> None:
+    cubins = Cubins(folder)
+    cubins.put(KEY, DATA)
+    old, new = folder / ".a.part", folder / ".b.part"
+    for part in (old, new):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    cubins.list()
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_the_folder_and_its_files_are_private(folder: Path) -> None:
+    path = Cubins(folder).put(KEY, DATA)
+    assert path is not None
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+def test_a_folder_that_others_may_write_is_refused(mode: int, folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(CompileError, match=r"can be written by others .* chmod 700"):
+        Cubins(folder).get(KEY)
+    folder.chmod(0o755)
+    assert Cubins(folder).get(KEY) is None
+
+
+@pytest.mark.parametrize("use", [lambda c: c.get(KEY), lambda c: c.put(KEY, b""), Cubins.list])
+def test_a_folder_of_someone_else_is_refused(use: object, folder: Path, ordinary_user: int) -> None:
+    foreign = Path("/usr")
+    if os.getuid() == 0:
+        as_root(folder.mkdir)
+        foreign = folder
+    with pytest.raises(CompileError, match=f"belongs to user 0, not to user {ordinary_user}"):
+        use(Cubins(foreign))  # type: ignore[operator]
+
+
+def test_a_bundle_is_read_whoever_owns_it_and_never_written(
+    folder: Path, ordinary_user: int
+) -> None:
+    def build() -> None:
+        Cubins(folder).put(KEY, DATA)
+        folder.chmod(0o755)
+        for file in folder.iterdir():
+            file.chmod(0o644)
+
+    as_root(build)
+    bundle = Cubins(folder, bundle=True)
+    assert bundle.get(KEY).data == DATA  # type: ignore[union-attr]
+    assert bundle.put(key_of("decode", "sm_90", "new"), DATA) is None
+    assert bundle.clear() == 0
+
+
+def assert_falls_back(cubins: Cubins, caplog: pytest.LogCaptureFixture) -> None:
+    """It works all the same, for as long as it lives, and warned once."""
+    other = key_of("select", "sm_90", "text")
+    assert cubins.get(other) is None
+    for key in (KEY, other):
+        path = cubins.put(key, DATA)
+        assert path is not None
+        assert cubins.get(key).data == DATA  # type: ignore[union-attr]
+    (warning,) = warnings(caplog)
+    assert "TRTPATCH_CACHE" in warning
+    spare = cubins.folder
+    assert spare is not None
+    assert stat.S_IMODE(spare.stat().st_mode) == 0o700
+    assert spare in path.parents
+
+
+def test_an_absent_home_falls_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("TRTPATCH_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/dev/null/nobody")
+    cubins = Cubins()
+    assert_falls_back(cubins, caplog)
+    spare = cubins.folder
+    assert spare is not None
+    del cubins
+    assert not spare.exists()
+
+
+def test_a_read_only_home_falls_back(
+    folder: Path, ordinary_user: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_root(lambda: folder.mkdir(mode=0o555))
+    assert_falls_back(Cubins(folder / "trtpatch" / "kernels"), caplog)
+
+
+def test_a_cache_that_became_read_only_is_still_read(
+    folder: Path, ordinary_user: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_root(lambda: folder.parent.chmod(0o777))
+    kept = key_of("resize", "sm_90", "text")
+    Cubins(folder).put(kept, DATA)
+    folder.chmod(0o500)
+    cubins = Cubins(folder)
+    assert_falls_back(cubins, caplog)
+    assert cubins.get(kept).data == DATA  # type: ignore[union-attr]
+    folder.chmod(0o700)
+    as_root(lambda: folder.parent.chmod(0o755))
+
+
+def test_where_nothing_can_be_written_nothing_is_kept_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/tmp")
+    cubins = Cubins(Path("/dev/null/kernels"))
+    assert cubins.put(KEY, DATA) is None
+    assert cubins.put(KEY, DATA) is None
+    assert cubins.get(KEY) is None
+    (warning,) = warnings(caplog)
+    assert "not kept" in warning
+
+
+def test_the_root_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.delenv("TRTPATCH_CACHE", raising=False)
+    for xdg in ("", "relative/cache"):
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+        assert cache_root() == Path("/home/ada/.cache/trtpatch")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache")
+    assert cache_root() == Path("/var/cache/trtpatch")
+    monkeypatch.setenv("TRTPATCH_CACHE", "/data/kernels")
+    assert cache_root() == Path("/data/kernels")
