@@ -1,4 +1,4 @@
-"""The errors that trtpatch raises: each says where, what was expected, what was found, what to do."""
+"""The errors that trtpatch raises: each says where, what was expected and found, what to do."""
 
 from __future__ import annotations
 

@@ -151,9 +151,10 @@ def _evaluate(node: ast.expr, symbols: Mapping[str, Value], text: str) -> Value:
         return int(all(results) if isinstance(node.op, ast.And) else any(results))
     if isinstance(node, ast.Compare):
         values = [inner(node.left), *(inner(one) for one in node.comparators)]
-        pairs = zip(node.ops, values, values[1:])
+        pairs = zip(node.ops, values, values[1:], strict=False)
         return int(all(_COMPARE[type(op)](a, b) for op, a, b in pairs))
-    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
     arguments = [inner(argument) for argument in node.args]
     if node.func.id == "sum":
         only = arguments[0]
@@ -183,7 +184,7 @@ def _levels(compute: Callable[..., int], values: Sequence[Value]) -> Value:
         raise ValueError(f"groups of {' and '.join(map(str, sorted(counts)))} levels do not meet")
     count = counts.pop()
     columns = [value if isinstance(value, tuple) else (value,) * count for value in values]
-    return tuple(compute(*row) for row in zip(*columns))
+    return tuple(compute(*row) for row in zip(*columns, strict=True))
 
 
 def _bounded(value: int, text: str) -> int:
@@ -293,7 +294,9 @@ def _settle(
         raise ValueError(f"{place}: {error}") from None
     if value != size:
         known = ", ".join(f"{one} = {found[one]}" for one in sorted(dim.names))
-        raise ValueError(f"{place}: axis {axis} is {size}, not {value} ({dim}{known and ', '}{known})")
+        raise ValueError(
+            f"{place}: axis {axis} is {size}, not {value} ({dim}{known and ', '}{known})"
+        )
     return True
 
 

@@ -19,7 +19,7 @@ class PortTensor:
     Attributes:
         name: empty where the port has this one tensor alone.
         dtype: NumPy name of the element type.
-        shape: axis letters and numbers; the ragged tensor's axes after N differ from image to image.
+        shape: axis letters and numbers; a ragged tensor's axes after N differ by image.
         cleared: set to zero before each frame, for kernels that count upwards.
         ragged: a table of pointers, one an image.
     """

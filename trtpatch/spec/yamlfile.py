@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Union, cast
 
 import yaml
 
@@ -131,7 +131,7 @@ class _Reader:
             return self._mapping(node, where, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.read(n, (*where, i), depth + 1) for i, n in enumerate(node.value)]
-        return self._scalar(node)
+        return self._scalar(cast(yaml.ScalarNode, node))
 
     def _mapping(self, node: yaml.MappingNode, where: Location, depth: int) -> dict[Key, Any]:
         result: dict[Key, Any] = {}
@@ -140,15 +140,16 @@ class _Reader:
             if not isinstance(key, (str, int)):
                 self._report(key_node, "a key must be a text or a whole number")
                 continue
+            place = (*where, key)
             if key in result:
-                first = self.keys[(*where, key)][0]
-                self._report(key_node, f"key {key!r} stands twice; the first is in line {first}")
+                message = f"key {key!r} stands twice; the first is in line {self.keys[place][0]}"
+                self._report(key_node, message)
                 continue
-            self.keys[(*where, key)] = _place(key_node)
-            result[key] = self.read(value_node, (*where, key), depth + 1)
+            self.keys[place] = _place(key_node)
+            result[key] = self.read(value_node, place, depth + 1)
         return result
 
-    def _scalar(self, node: yaml.Node) -> Any:
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value
         tag = node.tag.removeprefix(_STANDARD)
         if tag == "str" and (node.style or not _plain_looks_special(text)):

@@ -1,0 +1,31 @@
+"""trtpatch: CUDA kernel patches around a TensorRT engine, chosen and chained by YAML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trtpatch.errors import TrtpatchError
+
+if TYPE_CHECKING:
+    from trtpatch.detections import Counters, Detections, Results
+    from trtpatch.pipeline import Pipeline, load
+
+__all__ = ["Counters", "Detections", "Pipeline", "Results", "TrtpatchError", "load"]
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Counters": "trtpatch.detections",
+    "Detections": "trtpatch.detections",
+    "Pipeline": "trtpatch.pipeline",
+    "Results": "trtpatch.detections",
+    "load": "trtpatch.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that `import trtpatch` and `trtpatch --help` load nothing heavy.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'trtpatch' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

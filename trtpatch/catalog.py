@@ -1,0 +1,138 @@
+"""What is on offer: patch folders and rules, found by where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trtpatch import builtin
+from trtpatch.errors import MatchError, SpecError
+from trtpatch.spec import yamlfile
+from trtpatch.spec.patch import PatchSpec
+from trtpatch.spec.registry import RegistrySpec, RuleSpec
+from trtpatch.spec.validate import choose, validate
+from trtpatch.spec.yamlfile import Document, Location
+
+CONTRACT = "patch.yaml"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A patch folder with its contract read and checked."""
+
+    name: str
+    folder: Path
+    spec: PatchSpec
+    document: Document = field(repr=False, compare=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Patch:
+        """Read `folder/patch.yaml`.
+
+        Raises:
+            SpecError: the contract has mistakes.
+        """
+        document = yamlfile.load(folder / CONTRACT)
+        spec = validate(PatchSpec, document)
+        return cls(folder.name, folder, spec, document)
+
+    @property
+    def kernel(self) -> Path:
+        """The author's CUDA C++ file."""
+        return self.folder / "kernel.cu"
+
+    @property
+    def label(self) -> str:
+        """The contract's path, as messages show it."""
+        return self.document.file
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, and where it stands: `location` in `document`."""
+
+    spec: RuleSpec
+    document: Document = field(repr=False, compare=False)
+    location: Location
+
+    @property
+    def place(self) -> str:
+        """File and line, for messages."""
+        return f"{self.document.file}:{self.document.values[self.location][0]}"
+
+
+class Catalog:
+    """Patches and rules of the built-in registry and of any further ones, in that order.
+
+    A later registry's rule replaces an earlier one of the same name, and so does a later folder's
+    patch. Contracts are read when they are asked for.
+    """
+
+    def __init__(self, registries: Sequence[Path] = ()) -> None:
+        self._folders: dict[str, Path] = {}
+        self._rules: dict[str, Rule] = {}
+        self._read: dict[str, Patch] = {}
+        self.sources: list[Path] = []
+        """Every file and folder that was looked at."""
+        self._add_folder(builtin.patches_folder())
+        for registry in (builtin.registry_file(), *registries):
+            self._add_registry(registry)
+
+    def _add_registry(self, path: Path) -> None:
+        document = yamlfile.load(path)
+        registry = validate(RegistrySpec, document)
+        self.sources.append(path)
+        problems = []
+        for index, folder in enumerate(registry.patches):
+            if (path.parent / folder).is_dir():
+                self._add_folder(path.parent / folder)
+            else:
+                message = f"folder of patches {str(path.parent / folder)!r} is not there"
+                problems.append(document.problem(("patches", index), message))
+        names = [rule.name for rule in registry.rules]
+        for index, rule in enumerate(registry.rules):
+            if rule.name in names[:index]:
+                message = f"rule {rule.name!r} stands twice in this file"
+                problems.append(document.problem(("rules", index, "name"), message))
+            self._rules[rule.name] = Rule(rule, document, ("rules", index))
+        if problems:
+            raise SpecError(*problems)
+
+    def _add_folder(self, folder: Path) -> None:
+        self.sources.append(folder)
+        for contract in sorted(folder.glob(f"[!_.]*/{CONTRACT}")):
+            self._folders[contract.parent.name] = contract.parent
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all patches, sorted."""
+        return tuple(sorted(self._folders))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, built-in ones first."""
+        return tuple(self._rules.values())
+
+    def patch(self, name: str) -> Patch:
+        """The patch of that name.
+
+        Raises:
+            MatchError: there is none.
+            SpecError: its contract has mistakes.
+        """
+        if name not in self._folders:
+            raise MatchError(f"no patch is called {name!r}.{choose(name, self._folders)}")
+        if name not in self._read:
+            self._read[name] = Patch.read(self._folders[name])
+        return self._read[name]
+
+    def rule(self, name: str) -> Rule:
+        """The rule of that name.
+
+        Raises:
+            MatchError: there is none.
+        """
+        if name not in self._rules:
+            raise MatchError(f"no rule is called {name!r}.{choose(name, self._rules)}")
+        return self._rules[name]

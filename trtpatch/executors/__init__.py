@@ -1,0 +1,107 @@
+"""Who walks a plan: `cpu` (NumPy references), `host` (the kernels in C++), `gpu` (CuPy).
+
+An executor is made once for a plan and an engine, and run once a batch. It owns its buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from trtpatch.engines import Engine
+from trtpatch.errors import EngineError
+from trtpatch.frame import Frame
+from trtpatch.plan import Plan
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+Timings = dict[str, float]
+
+
+class Raw(Protocol):
+    """The tensors of a plan's last port, for one batch."""
+
+    def host(self) -> Arrays:
+        """The tensors as NumPy arrays, under the names of their fields; waits for them."""
+
+    def device(self) -> Mapping[str, Any]:
+        """The tensors as CuPy arrays, without waiting or copying.
+
+        Raises:
+            InputError: the executor has no GPU.
+        """
+
+
+class Executor(Protocol):
+    """Walks a plan."""
+
+    name: str
+
+    def run(
+        self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
+    ) -> Raw:
+        """Run one batch.
+
+        Args:
+            frames: at most the plan's batch.
+            stream: the caller's CUDA stream on which device frames are being written.
+            timings: where given, milliseconds by step are put in; this waits for every step.
+        """
+
+    def put_frames(self, frames: Sequence[Frame]) -> None:
+        """Make a batch of pictures the content of the port `frame`."""
+
+    def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
+        """Fill a buffer of the plan from host memory."""
+
+    def read(self, buffer: str) -> np.ndarray[Any, Any]:
+        """A copy of a buffer of the plan in host memory; waits for the walk."""
+
+    def walk(self, timings: Timings | None = None) -> None:
+        """Clear what the plan wants cleared and run its steps on what the buffers hold."""
+
+    def set(self, buffer: str, value: float) -> None:
+        """Change a runtime parameter, by the name of its buffer, from the next frame on."""
+
+    def close(self) -> None:
+        """Give up all memory; the executor cannot run any more."""
+
+
+def choose_executor(name: str) -> str:
+    """`gpu` or `cpu` for `auto`, by whether CuPy finds a GPU; any other name as it is."""
+    return name if name != "auto" else ("gpu" if gpu_found() else "cpu")
+
+
+def gpu_found() -> bool:
+    """Whether CuPy is installed and sees a GPU."""
+    try:
+        import cupy
+    except ImportError:
+        return False
+    try:
+        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def make_executor(name: str, plan: Plan, engine: Engine | None, *, device: int = 0) -> Executor:
+    """The executor of that name, ready to run. A plan without an engine's step needs no engine.
+
+    Raises:
+        EngineError: the engine needs a GPU and the executor has none.
+        CompileError: a kernel does not compile.
+    """
+    if name == "gpu":
+        from trtpatch.executors.gpu import GpuExecutor
+
+        return GpuExecutor(plan, engine, device=device)
+    if engine is not None and engine.on_device:
+        raise EngineError(f"{engine.info.path} runs on a GPU; executor {name!r} does not")
+    if name == "host":
+        from trtpatch.executors.host import HostExecutor
+
+        return HostExecutor(plan, engine)
+    from trtpatch.executors.cpu import CpuExecutor
+
+    return CpuExecutor(plan, engine)

@@ -1,0 +1,66 @@
+"""The `cpu` executor: each patch by its NumPy reference."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+
+from trtpatch.catalog import Patch
+from trtpatch.errors import VerifyError
+from trtpatch.executors.walker import HostWalker
+from trtpatch.plan import PatchStep
+
+Reference = Callable[[SimpleNamespace], None]
+
+
+class CpuExecutor(HostWalker):
+    """Walks a plan in NumPy. The truth that the other executors are compared with."""
+
+    name = "cpu"
+
+    def bind_patch(self, step: PatchStep) -> Callable[[], None]:
+        """The patch's reference, bound to the plan's arrays."""
+        reference = load_reference(step.patch)
+        args = SimpleNamespace(**step.sizes, **step.params)
+        for tensor in step.tensors:
+            arrays = tuple(self.arrays[buffer] for buffer in tensor.buffers)
+            setattr(args, tensor.name, arrays if tensor.grouped else arrays[0])
+        ragged = [tensor.name for tensor in step.tensors if tensor.ragged]
+        unused = np.zeros((0, 0, 3), np.uint8)
+
+        def run() -> None:
+            for setting in step.settings:
+                setattr(args, setting.name, self.arrays[setting.buffer][0].item())
+            for name in ragged:
+                images = [frame.pixels for frame in self.frames]
+                setattr(args, name, images + [unused] * (self.plan.batch - len(images)))
+            reference(args)
+
+        return run
+
+
+def load_reference(patch: Patch) -> Reference:
+    """The function in `reference.py` that is named like the patch.
+
+    Raises:
+        VerifyError: there is none, or the file does not run.
+    """
+    path = patch.folder / "reference.py"
+    if not path.is_file():
+        raise VerifyError(f"{path}: {patch.name} has no reference, so it cannot run on the CPU")
+    spec = importlib.util.spec_from_file_location(f"trtpatch_reference_{patch.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
+    function = getattr(module, patch.name, None)
+    if not callable(function):
+        raise VerifyError(f"{path}: expected a function {patch.name}(args); it is not there")
+    reference: Reference = function
+    return reference

@@ -1,0 +1,121 @@
+"""What executors in host memory share: the buffers, the engine, and the order of things."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trtpatch.engines import HostEngine
+from trtpatch.errors import InputError
+from trtpatch.executors import Arrays, Timings
+from trtpatch.frame import Frame
+from trtpatch.plan import EngineStep, PatchStep, Plan, Step
+from trtpatch.spec.ports import PORTS
+
+
+class HostRaw:
+    """A batch's results in host memory."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+
+    def host(self) -> Arrays:
+        """The tensors of the last port, by field."""
+        return self._arrays
+
+    def device(self) -> Mapping[str, Any]:
+        """Not to be had: these results never were on a GPU."""
+        raise InputError("results are in host memory; only executor 'gpu' keeps them on the GPU")
+
+
+class HostWalker:
+    """Walks a plan in host memory; a subclass says how a patch is called."""
+
+    name = ""
+
+    def __init__(self, plan: Plan, engine: HostEngine | None) -> None:
+        self.plan = plan
+        self.engine = engine
+        self.arrays = {name: np.zeros(b.shape, b.dtype) for name, b in plan.buffers.items()}
+        self.frames: Sequence[Frame] = ()
+        for _, setting in plan.settings:
+            self.arrays[setting.buffer][0] = setting.value
+        self._calls = [(step, self._bind(step)) for step in plan.steps]
+
+    def _bind(self, step: Step) -> Callable[[], None]:
+        if isinstance(step, EngineStep):
+            assert self.engine is not None
+            engine = self.engine
+            return lambda: run_engine(engine, step, self.arrays)
+        return self.bind_patch(step)
+
+    def bind_patch(self, step: PatchStep) -> Callable[[], None]:
+        """Prepare a patch step; the call that is returned runs it on `arrays`."""
+        raise NotImplementedError
+
+    def run(
+        self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
+    ) -> HostRaw:
+        """Run one batch; see `Executor.run`. `stream` plays no part here."""
+        self.put_frames(frames)
+        self.walk(timings)
+        names = self.plan.result_buffers
+        fields = [name for name, _ in PORTS[self.plan.result].fields()]
+        return HostRaw({name: self.arrays[names[name]].copy() for name in fields})
+
+    def put_frames(self, frames: Sequence[Frame]) -> None:
+        """See `Executor.put_frames`."""
+        if any(frame.on_device for frame in frames):
+            raise InputError(f"the picture is in GPU memory, but executor {self.name!r} runs here")
+        self.frames = frames
+        put_frames(self.arrays, frames)
+
+    def walk(self, timings: Timings | None = None) -> None:
+        """See `Executor.walk`."""
+        for buffer in self.plan.buffers.values():
+            if buffer.region == "cleared":
+                self.arrays[buffer.name][...] = 0
+        for step, call in self._calls:
+            start = time.perf_counter()
+            call()
+            if timings is not None:
+                timings[step.name] = (time.perf_counter() - start) * 1e3
+
+    def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
+        """See `Executor.write`."""
+        self.arrays[buffer][...] = array
+
+    def read(self, buffer: str) -> np.ndarray[Any, Any]:
+        """See `Executor.read`."""
+        return self.arrays[buffer].copy()
+
+    def set(self, buffer: str, value: float) -> None:
+        """See `Executor.set`."""
+        self.arrays[buffer][0] = value
+
+    def close(self) -> None:
+        """See `Executor.close`."""
+        self._calls.clear()
+        self.arrays.clear()
+
+
+def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:
+    """Write the batch's pointers and sizes; unused places get zeros."""
+    table, sizes = arrays["frame_images"], arrays["frame_sizes"]
+    table[...] = 0
+    sizes[...] = 0
+    for index, frame in enumerate(frames):
+        table[index] = frame.address
+        sizes[index] = frame.height, frame.width, frame.pitch
+
+
+def run_engine(
+    engine: HostEngine, step: EngineStep, arrays: Mapping[str, np.ndarray[Any, Any]]
+) -> None:
+    """Run a host engine between the plan's buffers."""
+    outputs = engine.run({name: arrays[buffer] for name, buffer in step.inputs.items()})
+    for name, buffer in step.outputs.items():
+        arrays[buffer][...] = outputs[name]

@@ -1,0 +1,70 @@
+"""From a contract's launch to grid and block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trtpatch.catalog import Patch
+from trtpatch.errors import MatchError
+from trtpatch.plan import Launch
+from trtpatch.spec.dims import Expression, Value
+from trtpatch.spec.patch import LaunchSpec
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_BLOCK_THREADS = 1024
+
+
+def size_of(patch: Patch, name: str, dim: Expression, sizes: Mapping[str, Value]) -> int:
+    """The value of one size of a patch.
+
+    Raises:
+        MatchError: it has none, or is negative; `name` says which part of the contract.
+    """
+    try:
+        value = dim.evaluate(sizes)
+    except ValueError as error:
+        raise MatchError(f"{patch.label}: {patch.name}: {name}: {error}") from None
+    if isinstance(value, tuple) or value < 0:
+        raise MatchError(f"{patch.label}: {patch.name}: {name}: '{dim}' is {value}, not a size")
+    return value
+
+
+def solve_launch(patch: Patch, index: int, spec: LaunchSpec, sizes: Mapping[str, Value]) -> Launch:
+    """Grid and block of a launch; the last of `over` or `grid` goes along x.
+
+    Raises:
+        MatchError: CUDA has no such grid or block.
+    """
+
+    def solve(dims: Sequence[Expression]) -> list[int]:
+        values = [size_of(patch, f"launch {index + 1}", dim, sizes) for dim in dims]
+        return values + [1] * (3 - len(values))
+
+    block = solve(spec.block)
+    per_thread = size_of(patch, "per_thread", spec.per_thread, sizes)
+    if spec.over:
+        counts = solve(spec.over[::-1])
+        spans = [block[0] * per_thread, block[1], block[2]]
+        if 0 in spans:
+            raise MatchError(f"{patch.label}: launch {index + 1}: block or per_thread is 0")
+        grid = [max(1, -(-count // span)) for count, span in zip(counts, spans, strict=True)]
+    else:
+        grid = [max(1, count) for count in solve(spec.grid[::-1])]
+    threads = block[0] * block[1] * block[2]
+    if not 1 <= threads <= MAX_BLOCK_THREADS:
+        raise MatchError(
+            f"{patch.label}: launch {index + 1} of {patch.name}: a block of {threads} threads;"
+            f" expected 1 to {MAX_BLOCK_THREADS}"
+        )
+    if any(count > most for count, most in zip(grid, MAX_GRID, strict=True)):
+        raise MatchError(
+            f"{patch.label}: launch {index + 1} of {patch.name}: grid {tuple(grid)} is larger"
+            f" than CUDA's {MAX_GRID}; give each thread more with 'per_thread' or put the largest"
+            " axis last"
+        )
+    shared = size_of(patch, "shared", spec.shared, sizes)
+    return Launch(spec.entry, _triple(grid), _triple(block), shared)
+
+
+def _triple(values: Sequence[int]) -> tuple[int, int, int]:
+    return values[0], values[1], values[2]

@@ -1,0 +1,220 @@
+"""The one rule that fits an engine's tensors, and which tensor goes by which name."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trtpatch.catalog import Patch, Rule
+from trtpatch.engines import Tensor
+from trtpatch.errors import MatchError
+from trtpatch.spec.dims import Expression, Value, format_shape, solve_shapes
+from trtpatch.spec.patch import TensorSpec
+from trtpatch.spec.registry import ENGINE, TensorPattern
+from trtpatch.spec.validate import choose
+
+
+@dataclass(frozen=True)
+class Match:
+    """An engine's tensors under the names that a chain's patches use; a group has several."""
+
+    chain: tuple[str, ...]
+    inputs: Mapping[str, tuple[str, ...]]
+    outputs: Mapping[str, tuple[str, ...]]
+    rule: Rule | None = None
+
+
+def match(rules: Sequence[Rule], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Match:
+    """The one rule that fits an engine.
+
+    Raises:
+        MatchError: no rule fits, or more than one; the message shows what was compared.
+    """
+    fitting, misses = [], []
+    for rule in rules:
+        try:
+            fitting.append(fit(rule, inputs, outputs))
+        except MatchError as error:
+            misses.append((rule, str(error)))
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = "\n".join(f"  {_describe(t)}" for t in outputs)
+    if fitting:
+        chosen = "\n".join(f"  {_describe_rule(m.rule)}" for m in fitting if m.rule)
+        raise MatchError(
+            f"{len(fitting)} rules fit this engine, which gives\n{shown}\n{chosen}\n"
+            "Name one in the pipeline file with 'rule:'."
+        )
+    tried = "\n".join(f"  {rule.spec.name} ({rule.place}): {why}" for rule, why in misses)
+    raise MatchError(
+        f"no rule fits this engine, which gives\n{shown}\nRules:\n{tried}\n"
+        "Add a rule to a registry of your own, or name a 'chain:' in the pipeline file."
+    )
+
+
+def fit(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Match:
+    """Give an engine's tensors the names of a rule; every output must have its place.
+
+    Raises:
+        MatchError: they do not fit, or fit in more than one way.
+    """
+    spec = rule.spec
+    names = _fit(spec.inputs, spec.outputs, inputs, outputs, spec.where, all_outputs=True)
+    return Match(
+        spec.chain, {n: names[n] for n in spec.inputs}, {n: names[n] for n in spec.outputs}, rule
+    )
+
+
+def match_chain(
+    chain: tuple[str, ...],
+    patches: Sequence[Patch],
+    bind: Mapping[str, str],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+) -> Match:
+    """Bind a chain that names no rule: the patches' own contracts serve as the rule.
+
+    Args:
+        chain: the chain's names.
+        patches: its patches.
+        bind: a patch's tensor name to a pattern for the engine's name of it.
+        inputs, outputs: the engine's tensors.
+
+    Raises:
+        MatchError: the tensors do not fit, or fit in more than one way.
+    """
+    made = {name for patch in patches for name in patch.spec.outputs}
+    gives: dict[str, TensorPattern] = {}
+    takes: dict[str, TensorPattern] = {}
+    for patch in patches[: chain.index(ENGINE)]:
+        gives |= _patterns(patch.spec.outputs, bind)
+    for patch in patches[chain.index(ENGINE) :]:
+        takes |= {n: p for n, p in _patterns(patch.spec.inputs, bind).items() if n not in made}
+    unknown = sorted(bind.keys() - gives.keys() - takes.keys())
+    if unknown:
+        raise MatchError(
+            f"'bind' names {unknown[0]!r}, which no patch of the chain takes from the engine or"
+            f" gives to it.{choose(unknown[0], [*gives, *takes])}"
+        )
+    names = _fit(gives, takes, inputs, outputs, (), all_outputs=False)
+    return Match(chain, {n: names[n] for n in gives}, {n: names[n] for n in takes})
+
+
+def _patterns(tensors: Mapping[str, object], bind: Mapping[str, str]) -> dict[str, TensorPattern]:
+    return {
+        name: TensorPattern(
+            shape=spec.shape, tensor=bind.get(name, "*"), dtype=spec.dtype, levels=spec.levels
+        )
+        for name, spec in tensors.items()
+        if isinstance(spec, TensorSpec)
+    }
+
+
+def model_sizes(inputs: Sequence[Tensor]) -> dict[str, Value]:
+    """`model_H` and `model_W`: the size in pixels of the first `[N, 3, H, W]` input."""
+    for tensor in inputs:
+        if len(tensor.shape) == 4 and tensor.shape[1] in (1, 3):
+            return {"model_H": tensor.shape[2], "model_W": tensor.shape[3]}
+    return {}
+
+
+def _fit(
+    gives: Mapping[str, TensorPattern],
+    takes: Mapping[str, TensorPattern],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    where: Sequence[Expression],
+    *,
+    all_outputs: bool,
+) -> dict[str, tuple[str, ...]]:
+    """The one way to give each pattern its tensors."""
+    patterns = [*gives.items(), *takes.items()]
+    pools = [inputs] * len(gives) + [outputs] * len(takes)
+    found = [names for names, _ in _assignments(patterns, pools, model_sizes(inputs), where)]
+    wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
+    if not found:
+        condition = f" where {', '.join(map(str, where))}" if where else ""
+        raise MatchError(f"wants {wanted}{condition}")
+    if all_outputs:
+        spare = [_left_over(outputs, [names[name] for name in takes]) for names in found]
+        found = [names for names, left in zip(found, spare, strict=True) if not left]
+        if not found:
+            extra = ", ".join(map(_describe, spare[0]))
+            raise MatchError(f"wants {wanted}, and {extra} is left over")
+    if len({tuple(sorted(names.items())) for names in found}) > 1:
+        raise MatchError(f"wants {wanted}, which fits in more than one way; name the tensors")
+    return found[0]
+
+
+def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> list[Tensor]:
+    names = {name for group in used for name in group}
+    return [tensor for tensor in outputs if tensor.name not in names]
+
+
+def _assignments(
+    patterns: Sequence[tuple[str, TensorPattern]],
+    pools: Sequence[Sequence[Tensor]],
+    symbols: Mapping[str, Value],
+    where: Sequence[Expression],
+    used: frozenset[str] = frozenset(),
+) -> Iterator[tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]]:
+    """Every way to give each pattern its tensors so that shapes and conditions hold."""
+    if not patterns:
+        try:
+            if all(condition.evaluate(symbols) for condition in where):
+                yield {}, symbols
+        except ValueError:
+            pass
+        return
+    (name, pattern), rest = patterns[0], patterns[1:]
+    fitting = []
+    for tensor in pools[0]:
+        found = _fits(pattern, tensor, symbols) if tensor.name not in used else None
+        if found is not None:
+            fitting.append((tensor, found))
+    options: list[tuple[tuple[str, ...], Mapping[str, Value]]]
+    if pattern.levels:
+        group = _group(pattern, [tensor for tensor, _ in fitting], symbols)
+        options = [group] if group[0] else []
+    else:
+        options = [((tensor.name,), found) for tensor, found in fitting]
+    for names, known in options:
+        for more, final in _assignments(rest, pools[1:], known, where, used.union(names)):
+            yield {name: names, **more}, final
+
+
+def _group(
+    pattern: TensorPattern, tensors: Sequence[Tensor], symbols: Mapping[str, Value]
+) -> tuple[tuple[str, ...], Mapping[str, Value]]:
+    """The tensors that agree on all symbols but those of the levels, the largest first."""
+    names = []
+    for tensor in sorted(tensors, key=lambda one: -math.prod(one.shape)):
+        found = _fits(pattern, tensor, symbols)
+        if found is not None:
+            names.append(tensor.name)
+            symbols = {k: v for k, v in found.items() if k not in pattern.levels}
+    return tuple(names), symbols
+
+
+def _fits(
+    pattern: TensorPattern, tensor: Tensor, symbols: Mapping[str, Value]
+) -> dict[str, Value] | None:
+    if not fnmatch.fnmatchcase(tensor.name, pattern.tensor):
+        return None
+    if pattern.dtype and tensor.dtype not in pattern.dtype:
+        return None
+    try:
+        return solve_shapes([(tensor.name, pattern.shape, tensor.shape)], symbols)
+    except ValueError:
+        return None
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{tensor.name} {tensor.dtype} {list(tensor.shape)}"
+
+
+def _describe_rule(rule: Rule) -> str:
+    wanted = ", ".join(f"{name} {format_shape(p.shape)}" for name, p in rule.spec.outputs.items())
+    return f"{rule.spec.name} ({rule.place}) wants {wanted}"

@@ -1,0 +1,165 @@
+"""What loading leaves: every buffer, every launch, every argument, as data that can be printed.
+
+A plan is a chain of patches bound to an engine's real tensors. Nothing here touches a GPU.
+Executors walk a plan; `unit` turns one of its steps into CUDA text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from trtpatch.catalog import Patch
+from trtpatch.spec.patch import ParamValue
+
+ALIGNMENT = 256
+"""Bytes that every buffer's start is a multiple of."""
+
+Region = Literal["frame", "cleared", "work", "result"]
+REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result")
+ITEMSIZE = {
+    "float32": 4, "float16": 2, "int32": 4, "int64": 8, "uint64": 8, "uint32": 4, "uint8": 1,
+    "int8": 1, "bool": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A dense array in memory.
+
+    Attributes:
+        name: unique in the plan.
+        dtype: NumPy name of the element type.
+        shape: sizes of the axes.
+        region: the block of memory that it lies in. `frame` is written from the host before each
+            frame, `cleared` is zeroed before each frame, `result` is copied back after it.
+        offset: bytes from the start of the region.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    region: Region
+    offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * ITEMSIZE[self.dtype]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A member of `Args` that points to one buffer, or to one a level of a group."""
+
+    name: str
+    dtype: str
+    shapes: tuple[tuple[int, ...], ...]
+    buffers: tuple[str, ...]
+    grouped: bool = False
+    written: bool = False
+    ragged: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A runtime parameter: one number in device memory, `float32` or `int32`."""
+
+    name: str
+    dtype: str
+    value: float | int
+    buffer: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch; grid and block as x, y, z."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PatchStep:
+    """A patch bound to buffers.
+
+    Attributes:
+        sizes: symbols and derived sizes; a tuple where the levels of a group differ.
+        params: baked parameters.
+    """
+
+    patch: Patch
+    sizes: Mapping[str, Union[int, tuple[int, ...]]]
+    params: Mapping[str, ParamValue]
+    settings: tuple[Setting, ...]
+    tensors: tuple[Tensor, ...]
+    launches: tuple[Launch, ...]
+
+    @property
+    def name(self) -> str:
+        """The patch's name."""
+        return self.patch.name
+
+
+@dataclass(frozen=True)
+class EngineStep:
+    """The engine's place: its own tensor names to buffers."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    name: str = "engine"
+
+
+Step = Union[PatchStep, EngineStep]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in order and the buffers that they share.
+
+    Attributes:
+        batch: frames that go through at once.
+        frame_bgr: channel order of the frames.
+        result: name of the port that the last step gives.
+    """
+
+    batch: int
+    frame_bgr: bool
+    steps: tuple[Step, ...]
+    buffers: Mapping[str, Buffer]
+    result: str
+
+    @property
+    def patch_steps(self) -> Iterator[PatchStep]:
+        """The steps that are patches."""
+        return (step for step in self.steps if isinstance(step, PatchStep))
+
+    @property
+    def settings(self) -> Iterator[tuple[PatchStep, Setting]]:
+        """Every runtime parameter with its step."""
+        return ((step, setting) for step in self.patch_steps for setting in step.settings)
+
+    @property
+    def result_buffers(self) -> dict[str, str]:
+        """Name of a field of the result's port to the buffer that holds it."""
+        last = [step for step in self.steps if isinstance(step, PatchStep)][-1]
+        return {tensor.name: tensor.buffers[0] for tensor in last.tensors if tensor.written}
+
+    def region_bytes(self, region: Region) -> int:
+        """Size of a region in bytes."""
+        ends = (b.offset + b.nbytes for b in self.buffers.values() if b.region == region)
+        return max(ends, default=0)
+
+
+def lay_out(buffers: Mapping[str, Buffer]) -> dict[str, Buffer]:
+    """Give each buffer its place in its region, each start a multiple of `ALIGNMENT` bytes."""
+    ends = dict.fromkeys(REGIONS, 0)
+    placed = {}
+    for name, b in buffers.items():
+        placed[name] = Buffer(b.name, b.dtype, b.shape, b.region, ends[b.region])
+        ends[b.region] += -(-b.nbytes // ALIGNMENT) * ALIGNMENT
+    return placed

@@ -1,0 +1,314 @@
+"""From a chain of patches and an engine's real tensors to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from trtpatch import plan
+from trtpatch.catalog import Patch
+from trtpatch.engines import Tensor as EngineTensor
+from trtpatch.errors import MatchError
+from trtpatch.launches import size_of, solve_launch
+from trtpatch.match import model_sizes
+from trtpatch.plan import Buffer, EngineStep, PatchStep, Plan, Region, Setting, Step
+from trtpatch.spec.dims import Expression, Value, solve_shapes
+from trtpatch.spec.patch import ParamValue, TensorSpec
+from trtpatch.spec.ports import PORTS, PortTensor
+from trtpatch.spec.validate import choose
+
+Params = Mapping[str, Mapping[str, ParamValue]]
+
+
+def make_plan(
+    chain: Sequence[Patch | None],
+    *,
+    inputs: Mapping[str, tuple[EngineTensor, ...]],
+    outputs: Mapping[str, tuple[EngineTensor, ...]],
+    params: Params,
+    batch: int,
+    frame_bgr: bool = False,
+) -> Plan:
+    """Bind a chain to an engine.
+
+    Args:
+        chain: patches in order, None in the engine's place.
+        inputs, outputs: the engine's tensors, with their real shapes, under the names that the
+            patches use.
+        params: for a patch's name, the checked values that differ from its defaults.
+        batch: frames that go through at once.
+        frame_bgr: channel order of the frames.
+
+    Raises:
+        MatchError: a contract does not fit its tensors; both sides are named.
+    """
+    draft = _Draft(params, batch, frame_bgr, inputs, outputs)
+    for patch in chain:
+        if patch is None:
+            draft.add_engine()
+        else:
+            draft.add_patch(patch)
+    last = chain[-1]
+    port = next((name for name in last.spec.outputs if name in PORTS), None) if last else None
+    if port is None:
+        raise MatchError("the last patch of a chain must give a port, such as detections")
+    return draft.finish(port)
+
+
+def plan_patch(
+    patch: Patch,
+    *,
+    inputs: Mapping[str, tuple[EngineTensor, ...]],
+    outputs: Mapping[str, EngineTensor],
+    params: Mapping[str, ParamValue],
+    batch: int,
+    model_size: tuple[int, int] | None = None,
+    frame_bgr: bool = False,
+) -> Plan:
+    """Bind one patch alone, for tests and measurements.
+
+    Args:
+        patch: the patch.
+        inputs: what it takes, by field, such as `candidates_boxes`; a group has several tensors.
+        outputs: tensors that it gives and whose shapes its inputs do not decide.
+        params: checked values that differ from the defaults.
+        batch: images.
+        model_size: height and width of the model's picture in pixels.
+        frame_bgr: channel order of the frames.
+
+    Raises:
+        MatchError: the contract does not fit the tensors.
+    """
+    named = {name: (tensor,) for name, tensor in outputs.items()}
+    draft = _Draft({patch.name: params}, batch, frame_bgr, named, {})
+    if model_size is not None:
+        draft.symbols.update(model_H=model_size[0], model_W=model_size[1])
+    for name, group in inputs.items():
+        buffers = tuple(
+            draft.add_buffer(f"{name}.{index}", tensor.dtype, tensor.shape, "work")
+            for index, tensor in enumerate(group)
+        )
+        shapes = tuple(tensor.shape for tensor in group)
+        draft.known[name] = plan.Tensor(name, group[0].dtype, shapes, buffers)
+    draft.add_patch(patch)
+    return draft.finish("")
+
+
+@dataclass
+class _Draft:
+    params: Params
+    batch: int
+    frame_bgr: bool
+    engine_inputs: Mapping[str, tuple[EngineTensor, ...]]
+    engine_outputs: Mapping[str, tuple[EngineTensor, ...]]
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    known: dict[str, plan.Tensor] = field(default_factory=dict)
+    """What later patches can take, under the name of its field in `Args`."""
+
+    def __post_init__(self) -> None:
+        sizes = [t for group in self.engine_inputs.values() for t in group]
+        self.symbols: dict[str, Value] = dict(model_sizes(sizes))
+        for name, tensor in PORTS["frame"].fields():
+            dtype = "uint64" if tensor.ragged else tensor.dtype
+            shape = (self.batch,) if tensor.ragged else (self.batch, 3)
+            self.add_buffer(name, dtype, shape, "frame")
+            self.known[name] = plan.Tensor(
+                name, tensor.dtype, (shape,), (name,), ragged=tensor.ragged
+            )
+
+    def add_buffer(self, name: str, dtype: str, shape: tuple[int, ...], region: Region) -> str:
+        unique = name
+        while unique in self.buffers:
+            unique += "_"
+        self.buffers[unique] = Buffer(unique, dtype, shape, region)
+        return unique
+
+    def _engine_buffers(self, group: Sequence[EngineTensor]) -> tuple[str, ...]:
+        names = tuple(f"engine.{tensor.name}" for tensor in group)
+        for name, tensor in zip(names, group, strict=True):
+            if name not in self.buffers:
+                self.buffers[name] = Buffer(name, tensor.dtype, tensor.shape, "work")
+        return names
+
+    def add_engine(self) -> None:
+        made: dict[str, str] = {}
+        for name, group in self.engine_outputs.items():
+            names = self._engine_buffers(group)
+            made.update({t.name: buffer for t, buffer in zip(group, names, strict=True)})
+            shapes = tuple(t.shape for t in group)
+            self.known[name] = plan.Tensor(name, group[0].dtype, shapes, names)
+        given = {}
+        for name, group in self.engine_inputs.items():
+            for tensor in group:
+                buffer = f"engine.{tensor.name}"
+                if buffer not in self.buffers:
+                    raise MatchError(
+                        f"the engine's input {tensor.name} {tensor.dtype} {list(tensor.shape)}"
+                        f" is written by no patch before it; a patch must give {name!r}"
+                    )
+                given[tensor.name] = buffer
+        self.steps.append(EngineStep(given, made))
+
+    def add_patch(self, patch: Patch) -> None:
+        values = {name: spec.default for name, spec in patch.spec.params.items()}
+        values.update(self.params.get(patch.name, {}))
+        taken = [self._take(patch, *item) for item in patch.spec.inputs.items()]
+        inputs = [tensor for group in taken for tensor in group]
+        sizes = self._solve(patch, inputs, values)
+        outputs = []
+        for name, spec in patch.spec.outputs.items():
+            outputs += self._give(patch, name, spec, sizes)
+        scratch = [
+            self._new(patch, name, spec.dtype[0], spec.shape, sizes, _region(spec))
+            for name, spec in patch.spec.scratch.items()
+        ]
+        self.known.update({tensor.name: tensor for tensor in outputs})
+        settings = tuple(
+            self._setting(patch, name, values[name])
+            for name, spec in patch.spec.params.items()
+            if spec.runtime
+        )
+        baked = {n: v for n, v in values.items() if not patch.spec.params[n].runtime}
+        launches = tuple(
+            solve_launch(patch, i, one, sizes) for i, one in enumerate(patch.spec.launch)
+        )
+        tensors = (*inputs, *outputs, *scratch)
+        if "frame" in patch.spec.inputs:
+            baked["frame_bgr"] = self.frame_bgr
+        own = {name: sizes[name] for name in sorted(sizes) if name not in patch.spec.params}
+        self.steps.append(PatchStep(patch, own, baked, settings, tensors, launches))
+
+    def _setting(self, patch: Patch, name: str, value: ParamValue) -> Setting:
+        assert isinstance(value, (int, float))
+        dtype = "float32" if patch.spec.params[name].type == "float" else "int32"
+        buffer = self.add_buffer(f"{patch.name}.{name}", dtype, (1,), "frame")
+        return Setting(name, dtype, value, buffer)
+
+    def _take(self, patch: Patch, name: str, spec: TensorSpec | str) -> list[plan.Tensor]:
+        """The tensors that the input `name` stands for, as earlier steps left them."""
+        fields = [field for field, _ in PORTS[name].fields()] if name in PORTS else [name]
+        for one in fields:
+            if one not in self.known:
+                what = f"port {name!r}" if name in PORTS else f"tensor {name!r}"
+                raise MatchError(
+                    f"{patch.label}: {patch.name} takes the {what}, which no earlier step of the"
+                    f" chain gives.{choose(one, self.known)}"
+                )
+        found = [replace(self.known[one], written=False) for one in fields]
+        if isinstance(spec, TensorSpec):
+            for tensor in found:
+                self._check(patch, tensor, spec)
+            found = [replace(tensor, grouped=bool(spec.levels)) for tensor in found]
+        return found
+
+    def _check(self, patch: Patch, tensor: plan.Tensor, spec: TensorSpec) -> None:
+        where = f"{patch.label}: {patch.name} takes {tensor.name}"
+        if tensor.dtype not in spec.dtype:
+            allowed = " or ".join(spec.dtype)
+            raise MatchError(f"{where} as {allowed}; the chain gives {tensor.dtype}")
+        if not spec.levels and len(tensor.buffers) > 1:
+            raise MatchError(f"{where} as one tensor; the chain gives {len(tensor.buffers)}")
+
+    def _solve(
+        self, patch: Patch, inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]
+    ) -> dict[str, Value]:
+        """All sizes of a patch: from its inputs' shapes, the engine's inputs and its own rules."""
+        spec = patch.spec
+        symbols = dict(self.symbols)
+        symbols["N"] = self.batch
+        whole = (name for name in values if spec.params[name].type in ("int", "[int]"))
+        symbols.update({name: values[name] for name in whole})  # type: ignore[misc]
+        wanted = {name: one for name, one in spec.inputs.items() if isinstance(one, TensorSpec)}
+        shapes = []
+        for tensor in inputs:
+            if tensor.name in wanted:
+                symbols = _solve_levels(patch, tensor, wanted[tensor.name], symbols)
+        for name in (name for name in spec.inputs if name in PORTS):
+            by_field = {tensor.name: tensor for tensor in inputs}
+            for one, port_tensor in PORTS[name].fields():
+                if not port_tensor.ragged:
+                    shapes.append((one, _written(port_tensor), by_field[one].shapes[0]))
+        for name, given in spec.outputs.items():
+            if isinstance(given, TensorSpec) and name in self.engine_inputs:
+                shapes.append((name, given.shape, self.engine_inputs[name][0].shape))
+        try:
+            symbols = solve_shapes(shapes, symbols)
+            for name, size in spec.sizes.items():
+                symbols[name] = size.evaluate(symbols)
+            for condition in spec.where:
+                if not condition.evaluate(symbols):
+                    known = ", ".join(f"{n} = {symbols[n]}" for n in sorted(condition.names))
+                    raise ValueError(f"'{condition}' does not hold: {known}")
+        except ValueError as error:
+            raise MatchError(f"{patch.label}: {patch.name}: {error}") from None
+        return symbols
+
+    def _give(
+        self, patch: Patch, name: str, spec: TensorSpec | str, sizes: Mapping[str, Value]
+    ) -> list[plan.Tensor]:
+        if isinstance(spec, TensorSpec):
+            if name in self.engine_inputs:
+                group = self.engine_inputs[name]
+                buffers = self._engine_buffers(group)
+                tensor = plan.Tensor(name, group[0].dtype, (group[0].shape,), buffers, written=True)
+                self._check(patch, tensor, spec)
+                return [tensor]
+            return [self._new(patch, name, spec.dtype[0], spec.shape, sizes, _region(spec))]
+        return [
+            self._new(patch, one, t.dtype, _written(t), sizes, "cleared" if t.cleared else "work")
+            for one, t in PORTS[name].fields()
+        ]
+
+    def _new(
+        self,
+        patch: Patch,
+        name: str,
+        dtype: str,
+        written: Sequence[Expression],
+        sizes: Mapping[str, Value],
+        region: Region,
+    ) -> plan.Tensor:
+        shape = tuple(size_of(patch, name, dim, sizes) for dim in written)
+        buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, region)
+        return plan.Tensor(name, dtype, (shape,), (buffer,), written=True)
+
+    def finish(self, port: str) -> Plan:
+        for name, _ in PORTS[port].fields() if port else ():
+            buffer = self.known[name].buffers[0]
+            self.buffers[buffer] = replace(self.buffers[buffer], region="result")
+        placed = plan.lay_out(self.buffers)
+        return Plan(self.batch, self.frame_bgr, tuple(self.steps), placed, port)
+
+
+def _region(spec: TensorSpec) -> Region:
+    return "cleared" if spec.clear else "work"
+
+
+def _written(tensor: PortTensor) -> tuple[Expression, ...]:
+    return tuple(Expression.parse(axis) for axis in tensor.shape)
+
+
+def _solve_levels(
+    patch: Patch, tensor: plan.Tensor, spec: TensorSpec, symbols: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Solve one input; the symbols of a group's levels become tuples, one value a level."""
+    shared = {name: value for name, value in symbols.items() if name not in spec.levels}
+    levels: dict[str, list[int]] = {name: [] for name in spec.levels}
+    for shape in tensor.shapes:
+        try:
+            found = solve_shapes([(tensor.name, spec.shape, shape)], shared)
+        except ValueError as error:
+            raise MatchError(f"{patch.label}: {patch.name}: {error}") from None
+        for name in spec.levels:
+            levels[name].append(found.pop(name))  # type: ignore[arg-type]
+        shared = found
+    for name, values in levels.items():
+        before = symbols.get(name)
+        if before is not None and before != tuple(values):
+            raise MatchError(
+                f"{patch.label}: {patch.name}: the levels of {tensor.name} have {name} ="
+                f" {tuple(values)}, those of an earlier input {before}"
+            )
+        shared[name] = tuple(values)
+    return shared

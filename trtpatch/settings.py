@@ -1,0 +1,75 @@
+"""Parameters and labels that a rule or a pipeline file gives, checked against the contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trtpatch.catalog import Patch
+from trtpatch.errors import SpecError
+from trtpatch.spec.patch import ParamValue
+from trtpatch.spec.validate import choose
+from trtpatch.spec.yamlfile import Document, Location
+
+
+def check_params(
+    document: Document,
+    location: Location,
+    given: Mapping[str, Mapping[str, Any]],
+    patches: Sequence[Patch],
+    *,
+    into: dict[str, dict[str, ParamValue]],
+) -> None:
+    """Check `params:` of a rule or pipeline file and put the values in `into`, by patch.
+
+    Args:
+        document: the file, and `location` of the mapping in it that has the key `params`.
+        given: patch name to parameter name to value.
+        patches: the chain.
+        into: what is known so far; overwritten where a name stands again.
+
+    Raises:
+        SpecError: a patch is not in the chain, has no such parameter, or the value is wrong.
+    """
+    by_name = {patch.name: patch for patch in patches}
+    problems = []
+    for name, values in given.items():
+        where = (*location, "params", name)
+        if name not in by_name:
+            message = f"no patch {name!r} in the chain.{choose(name, by_name)}"
+            problems.append(document.problem(where, message, at_key=True))
+            continue
+        params = by_name[name].spec.params
+        for key, value in values.items():
+            place = (*where, key)
+            if key not in params:
+                message = f"{name} has no parameter {key!r}.{choose(key, params)}"
+                problems.append(document.problem(place, message, at_key=True))
+                continue
+            try:
+                into.setdefault(name, {})[key] = params[key].check(value)
+            except ValueError as error:
+                problems.append(document.problem(place, f"{name}: {key}: {error}"))
+    if problems:
+        raise SpecError(*problems)
+
+
+def read_labels(
+    document: Document, labels: str | tuple[str, ...] | None, folder: Path
+) -> tuple[str, ...]:
+    """Class names from the pipeline file: a list, or a text file with one name a line.
+
+    Raises:
+        SpecError: the file cannot be read.
+    """
+    if labels is None or isinstance(labels, tuple):
+        return labels or ()
+    path = folder / labels
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not text in UTF-8"
+        message = f"labels file {str(path)!r} cannot be read: {reason}"
+        raise SpecError(document.problem(("labels",), message)) from None
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
