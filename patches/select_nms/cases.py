@@ -1,0 +1,105 @@
+"""Candidates that matter to select_nms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from trtpatch.verify import Case
+
+Boxes = Sequence[Sequence[float]]
+
+
+def cases() -> Iterator[Case]:
+    chain = [[0, 0, 100, 100], [40, 0, 140, 100], [80, 0, 180, 100]]
+    yield case("chain", (chain, [0.9, 0.8, 0.7]), iou_threshold=0.4)
+    pair = [[7, 0, 12, 63], [7, 0, 12, 65]]
+    yield case("one kills", (pair, [0.0, 1.0]), iou_threshold=0.3)
+    half = [[0, 0, 10, 10], [0, 0, 10, 5]]
+    yield case("IoU is the threshold", (half, [0.9, 0.8]), iou_threshold=0.5)
+    five = np.float32([[0, 0, 3, 3], [0, 0, 4, 4], [0, 0, 5, 5], [5, 5, 9, 9], [5, 5, 10, 10]]) / 10
+    scores = [0.9, 0.75, 0.6, 0.95, 0.8]
+    for aware in (True, False):
+        pair_of_images = (five, scores), (five, scores[::-1])
+        yield case("two images", *pair_of_images, classes=2, class_aware=aware)
+    empty = [[5, 5, 5, 5], [5, 5, 5, 5], [0, 0, 10, 10], [20, 0, 10, 10]]
+    yield case("no area", (empty, [0.9, 0.8, 0.7, 0.6]), iou_threshold=0.0)
+    negative = [[-30, -20, 10, 10], [-28, -20, 10, 10], [-90, -90, -50, -50]]
+    yield case("negative", (negative, [-3.0, -5.0, -4.0]))
+    yield case("no candidate", ([], []), (chain, [0.9, 0.8, 0.7]), ([], []))
+    yield case("equal scores", (grid(100), np.full(100, 0.5)))
+    yield case("equal boxes", (np.tile(grid(1), (300, 1)), np.linspace(0, 1, 300)))
+    line = grid(700)[:, :4] * [0.3, 0, 0.3, 1]
+    yield case("long chains", (line, np.linspace(1, 0, 700)), iou_threshold=0.3)
+    for images in (1, 2, 7):
+        yield case("crowd", *(crowd(n * 350, n) for n in range(images, 0, -1)), classes=3)
+    for aware in (True, False):
+        crowds = crowd(3000, 0), crowd(1, 1)
+        yield case("crowds", *crowds, classes=3, class_aware=aware, max_detections=3000)
+    yield case("all kept", (grid(2000), np.linspace(0, 1, 2000)), max_detections=2**63 - 1)
+    yield case("max_detections", crowd(700, 3), max_detections=5)
+    yield case("pre_nms_topk", crowd(700, 3), pre_nms_topk=300)
+    yield several_classes_an_anchor()
+
+
+def case(
+    name: str, *images: tuple[Boxes, Sequence[float]], classes: int = 1, **params: float
+) -> Case:
+    """Candidates in a shuffled order, two neighbours of a class; anchors count from 100."""
+    random = np.random.default_rng(len(name))
+    room = max(1, *(len(scores) for _, scores in images)) + 2
+    inputs = poisoned(len(images), room)
+    for n, (boxes, scores) in enumerate(images):
+        count = len(scores)
+        slots = random.permutation(count)
+        inputs["candidates_boxes"][n, slots] = np.reshape(boxes, (count, 4))
+        inputs["candidates_scores"][n, slots] = scores
+        inputs["candidates_classes"][n, slots] = np.arange(count) // 2 % classes
+        inputs["candidates_anchors"][n, slots] = 100 + np.arange(count)
+        inputs["candidates_count"][n] = count
+        inputs["candidates_nans"][n] = n
+    aware = "" if params.get("class_aware", True) else ", any class"
+    return Case(f"{name}, {len(images)} images{aware}", inputs, params)
+
+
+def poisoned(images: int, room: int) -> dict[str, np.ndarray]:
+    """An empty candidates port whose free rows would be seen if read, and a geometry."""
+    return {
+        "candidates_boxes": np.full((images, room, 4), 77, np.float32),
+        "candidates_scores": np.full((images, room), 77, np.float32),
+        "candidates_classes": np.zeros((images, room), np.int32),
+        "candidates_anchors": np.full((images, room), 7777, np.int32),
+        "candidates_count": np.zeros(images, np.int32),
+        "candidates_nans": np.zeros(images, np.int32),
+        "geometry": np.tile(np.float32([1.7, 1.3, 3, 5, 1000, 700]), (images, 1)),
+    }
+
+
+def grid(count: int) -> np.ndarray:
+    """`[count, 4]` boxes of 8 x 8 px that do not touch, 100 a row."""
+    index = np.arange(count)
+    corner = np.stack([index % 100, index // 100], axis=1) * 10.0
+    return np.concatenate([corner, corner + 8], axis=1)
+
+
+def crowd(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes around a few places, and scores with many equals."""
+    random = np.random.default_rng(seed)
+    places = random.uniform(0, 600, (1 + count // 20, 2))
+    centre = places[random.integers(0, len(places), count)] + random.normal(0, 6, (count, 2))
+    size = random.uniform(20, 60, (count, 2))
+    boxes = np.concatenate([centre - size, centre + size], axis=1)
+    return boxes, random.integers(1, 50, count) / 50
+
+
+def several_classes_an_anchor() -> Case:
+    """One anchor and score under three classes, as from a head with several labels a box."""
+    inputs = poisoned(1, 12)
+    for slot, (anchor, label) in enumerate((a, c) for c in (2, 0, 1) for a in (9, 4, 6)):
+        inputs["candidates_boxes"][0, slot] = [10 * anchor, 0, 10 * anchor + 9, 9]
+        inputs["candidates_scores"][0, slot] = 0.5
+        inputs["candidates_classes"][0, slot] = label
+        inputs["candidates_anchors"][0, slot] = anchor
+    inputs["candidates_count"][0] = 9
+    return Case("several classes an anchor", inputs)
