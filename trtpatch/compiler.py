@@ -1,0 +1,289 @@
+"""A unit's text and an architecture, to a cubin, through NVRTC or the cache.
+
+All that decides the bytes is in the cache's key: the whole text, every option, the architecture and
+the release of NVRTC. No time and no file name is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from trtpatch import diagnosis, nvrtc
+from trtpatch.cubins import Cubins, Entry, key_of
+from trtpatch.diagnosis import CHECK, Kernel
+from trtpatch.errors import CompileError
+from trtpatch.includes import inline_includes, stray_includes
+
+__all__ = ["Cubin", "Kernel", "Unit", "compile_unit", "cubin_for", "inline_includes"]
+
+log = logging.getLogger(__name__)
+
+_ALWAYS = ("--std=c++17", "--restrict", "--generate-line-info", "--ptxas-options=-v")
+_EXACT = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--fmad=false")
+_FAST = ("--use_fast_math",)  # turns all of _EXACT round, and sinf into __sinf
+
+_CHECKS = f'\n#line 1 "{CHECK}"\n'  # begins what is added below a unit's text
+
+_ALLOWED = re.compile(r"--(fmad=(true|false)|maxrregcount=\d+|extra-device-vectorization)")
+_ALLOWED_TEXT = "--fmad=true, --maxrregcount=N, --extra-device-vectorization"
+_REFUSED = {
+    r"--?(gpu-)?(arch|code)": "the architecture is the GPU's own, or that of 'trtpatch compile'",
+    r"-I|--?(pre-)?include": "no file is read while compiling; put yours beside kernel.cu and "
+    "#include it there, it is inlined",
+    r"--?(default-device|device-as-default)": "write __device__; executor 'host' builds the same "
+    "text with a C++ compiler",
+    r"--?(use_fast_math|ftz|prec-)": "write 'fast_math: true' among the options",
+    r"-[DU]|--(un)?define": "use a parameter of the contract, or #define in kernel.cu",
+    r"--?(std|restrict|generate-line-info|lineinfo)": "it is the same for every patch",
+    r"--?(dlto|rdc|relocatable)": "one text gives one cubin, with nothing to link",
+}
+
+
+class Unit(Protocol):
+    """What is compiled; `trtpatch.unit.Unit` is one."""
+
+    @property
+    def name(self) -> str:
+        """The patch's name."""
+
+    @property
+    def text(self) -> str:
+        """The whole source, which includes nothing."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """NVRTC options from the contract."""
+
+    @property
+    def fast_math(self) -> bool:
+        """Approximate mathematics, from the contract."""
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The kernels that are launched."""
+
+    @property
+    def args_dtype(self) -> Any:
+        """NumPy dtype with the layout of `struct Args`."""
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code for one architecture.
+
+    Attributes:
+        name: the patch's name.
+        arch: `sm_90`.
+        code: an ELF file, as the driver loads it.
+        compiler: what made it, `NVRTC 13.5.37`.
+        log: the compiler's warnings; empty where it had none.
+        kernels: what each kernel uses.
+    """
+
+    name: str
+    arch: str
+    code: bytes = field(repr=False)
+    compiler: str
+    log: str = field(repr=False)
+    kernels: tuple[Kernel, ...]
+
+
+def cubin_for(unit: Unit, *, arch: str, cubins: Cubins, compiler: str | None = None) -> Cubin:
+    """The cubin of a unit, from the cache or else from NVRTC.
+
+    A hit neither loads nor needs NVRTC: the release of an installed wheel is read off a file name.
+    (Without a wheel, as with a CUDA toolkit, the library is loaded to ask it, 60 ms.)
+
+    Args:
+        unit: from `trtpatch.unit`.
+        arch: `sm_90`; the GPU's own.
+        cubins: the cache; counts its hits and misses.
+        compiler: take the cubin that this one made, `NVRTC 13.5.37`, and no other: for a bundle.
+
+    Raises:
+        CompileError: the unit does not compile, or `compiler` is given and its cubin is missing.
+    """
+    job = _job(unit, arch)
+    wheel = nvrtc.installed()
+    likely = compiler or (wheel and f"NVRTC {wheel}")
+    if likely and (entry := cubins.get(job.key(likely))):
+        return _restore(job, entry)
+    if compiler:
+        there = ", ".join(sorted({stored.label for stored in cubins.list()}))
+        raise CompileError(
+            f"the bundle has no cubin of {unit.name} for {arch} made from this text by {compiler}. "
+            f"It has {there or 'none'}. Make it again: trtpatch compile ... --arch {arch}"
+        )
+    actual = f"NVRTC {nvrtc.load().release}"
+    if actual != likely and (entry := cubins.get(job.key(actual))):
+        return _restore(job, entry)
+    cubin = _compile(job)
+    notes = {"compiler": cubin.compiler, "log": cubin.log, "kernels": [*map(asdict, cubin.kernels)]}
+    cubins.put(job.key(actual), cubin.code, notes=notes)
+    return cubin
+
+
+def compile_unit(unit: Unit, *, arch: str) -> Cubin:
+    """Compile a unit, with no GPU, no driver and no cache.
+
+    C++17, restrict pointers, line information. Unless the contract says `fast_math`, subnormals are
+    kept, division and square root are rounded correctly and multiply-add is not fused, so that
+    + - * / and sqrtf give the bits that NumPy gives for float32.
+
+    Args:
+        unit: from `trtpatch.unit`; each of its entries must be a kernel, `extern "C"`, that takes
+            one argument, `Args` by value, as large as `args_dtype`. Of NVRTC's options it may set
+            `--fmad`, `--maxrregcount` and `--extra-device-vectorization`.
+        arch: `sm_75`, `sm_80`, ...
+
+    Raises:
+        CompileError: NVRTC is missing or does not know the architecture; an option is refused; the
+            text does not compile; a kernel is missing, takes something else, or uses too much
+            shared memory. `problems` has the places.
+    """
+    return _compile(_job(unit, arch))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Exactly what NVRTC is given.
+
+    Attributes:
+        name, arch, entries: as for `compile`.
+        text: the unit's text and, below `_CHECKS`, checks of its kernels.
+        options: all of them.
+    """
+
+    name: str
+    arch: str
+    text: str
+    options: tuple[str, ...]
+    entries: tuple[str, ...]
+
+    def key(self, compiler: str) -> str:
+        return key_of(self.name, self.arch, self.text, *self.options, compiler)
+
+    @property
+    def label(self) -> str:
+        """What NVRTC calls the text before its first `#line`."""
+        return f"{self.name} (generated)"
+
+    @property
+    def authored(self) -> str:
+        """The text without the checks."""
+        return self.text.partition(_CHECKS)[0]
+
+
+def _job(unit: Unit, arch: str) -> _Job:
+    if not re.fullmatch(r"sm_\d+[af]?", arch):
+        raise CompileError(f"{arch!r} is no GPU architecture; one is written sm_90")
+    chosen = _contract_options(unit)
+    maths = list(_FAST if unit.fast_math else _EXACT)
+    if any(option.startswith("--fmad=") for option in chosen) and not unit.fast_math:
+        maths.remove("--fmad=false")
+    return _Job(
+        name=unit.name,
+        arch=arch,
+        text=unit.text + _checks(unit),
+        options=(f"--gpu-architecture={arch}", *_ALWAYS, *maths, *chosen),
+        entries=unit.entries,
+    )
+
+
+def _contract_options(unit: Unit) -> list[str]:
+    """The contract's options, each with two dashes.
+
+    Raises:
+        CompileError: one is not a contract's to set.
+    """
+    chosen = []
+    for written in unit.options:
+        option = re.sub(r"^-(?=\w{2})", "--", written.strip())
+        if not _ALLOWED.fullmatch(option):
+            reasons = (why for form, why in _REFUSED.items() if re.match(form, written.strip()))
+            raise CompileError(
+                f"patch {unit.name}: option {written!r} in the contract is refused: "
+                f"{next(reasons, 'it is unknown here')}. Allowed: {_ALLOWED_TEXT}"
+            )
+        chosen.append(option)
+    return chosen
+
+
+def _checks(unit: Unit) -> str:
+    """C++ that does not compile where a kernel is missing or does not take `Args`."""
+    size = unit.args_dtype.itemsize
+    lines = [
+        f"{_CHECKS}template <typename Kernel> struct trtpatch_takes_args",
+        "{ static constexpr bool value = false; };",
+        "template <> struct trtpatch_takes_args<void (*)(Args)>",
+        "{ static constexpr bool value = true; };",
+        f'static_assert(sizeof(Args) == {size}, "its record in Python has {size} bytes");',
+    ]
+    for entry in unit.entries:
+        lines.append(f'#line 1 "{CHECK}{entry}"')
+        lines.append(f'static_assert(trtpatch_takes_args<decltype(&{entry})>::value, "");')
+    return "\n".join([*lines, ""])
+
+
+def _compile(job: _Job) -> Cubin:
+    if strays := tuple(stray_includes(job.text, label=job.label)):
+        raise CompileError(
+            f"patch {job.name} includes what is no file of its own:", problems=strays
+        )
+    library = nvrtc.load()
+    _check_arch(job, library)
+    started = time.perf_counter()
+    code, said = library.compile(job.text, label=job.label, options=job.options)
+    if code is None:
+        raise _error(job, library, said)
+    kernels = diagnosis.kernels(said)
+    names = [kernel.name for kernel in kernels]
+    if absent := [entry for entry in job.entries if entry not in names]:
+        found = [diagnosis.missing(job.authored, entry, compiled=names) for entry in absent]
+        raise CompileError(f"patch {job.name} lacks what its contract launches:", problems=found)
+    warnings = "\n".join(str(remark.problem) for remark in diagnosis.remarks(said))
+    if warnings:
+        log.warning("patch %s compiles with warnings:\n%s", job.name, warnings)
+    took_ms = 1000 * (time.perf_counter() - started)
+    log.info("compiled %s for %s in %.0f ms", job.name, job.arch, took_ms)
+    return Cubin(job.name, job.arch, code, f"NVRTC {library.release}", warnings, kernels)
+
+
+def _restore(job: _Job, entry: Entry) -> Cubin:
+    notes = entry.notes
+    kernels = tuple(Kernel(**numbers) for numbers in notes["kernels"])
+    return Cubin(job.name, job.arch, entry.data, notes["compiler"], notes["log"], kernels)
+
+
+def _check_arch(job: _Job, library: nvrtc.Nvrtc) -> None:
+    digits = re.sub(r"\D", "", job.arch)
+    if int(digits) in library.archs:
+        return
+    known = ", ".join(f"sm_{arch}" for arch in library.archs)
+    if int(digits) > max(library.archs):
+        remedy = "If the GPU is newer than this NVRTC: pip install -U nvidia-cuda-nvrtc"
+    elif int(digits) < min(library.archs):
+        remedy = "It gave that GPU up; an older CUDA major has it: pip install 'trtpatch[cu12]'"
+    else:
+        remedy = "There is no such GPU."
+    raise CompileError(
+        f"patch {job.name}: NVRTC {library.release} ({library.path}) does not compile for {job.arch}, "
+        f"but for {known}. {remedy}"
+    )
+
+
+def _error(job: _Job, library: nvrtc.Nvrtc, said: str) -> CompileError:
+    """Why a job failed."""
+    problems = diagnosis.errors(said, job.authored)
+    if not problems:
+        quiet = [option for option in job.options if not option.startswith("--ptxas-options")]
+        _, said = library.compile(job.text, label=job.label, options=quiet)
+        problems = diagnosis.ptxas_errors(said, job.authored, arch=job.arch)
+    return CompileError(
+        f"patch {job.name} does not compile for {job.arch}:" + ("" if problems else f"\n{said}"),
+        problems=problems,
+    )
