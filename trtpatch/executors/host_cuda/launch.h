@@ -1,0 +1,140 @@
+// A grid of blocks, and the function that Python calls.
+#pragma once
+
+// The linker's names for where the static shared arrays of all kernels of the unit lie.
+extern "C" {
+extern unsigned char __start_trtpatch_shared[] __attribute__((visibility("hidden")));
+extern unsigned char __stop_trtpatch_shared[] __attribute__((visibility("hidden")));
+}
+
+namespace {
+namespace on_host {
+
+constexpr unsigned kMaxSharedBytes = 227 * 1024;
+constexpr unsigned kMaxArgsBytes = 32 * 1024;
+
+__shared__ uint64_t shared_anchor;  // so that the section exists in every unit
+alignas(1024) unsigned char dynamic_shared_bytes[kMaxSharedBytes];
+
+// What `extern __shared__ T name[];` becomes: see host_compiler.py.
+template <class T>
+inline T* dynamic_shared() {
+    return reinterpret_cast<T*>(dynamic_shared_bytes);
+}
+
+template <auto kernel>
+struct Call {
+    static_assert(!std::is_same_v<decltype(kernel), decltype(kernel)>,
+                  "a kernel takes one struct by value and gives nothing back");
+};
+template <class Args, void (*kernel)(Args)>
+struct Call<kernel> {
+    static constexpr size_t bytes = sizeof(Args);
+    static void run(const void* args) { kernel(*static_cast<const Args*>(args)); }
+};
+
+struct Entry {
+    void (*kernel)(const void*);
+    size_t args_bytes;
+};
+
+// One launch, as Python fills it.
+struct Launch {
+    uint32_t entry;
+    uint32_t grid[3], block[3];
+    uint32_t shared_bytes;
+    uint32_t poison;  // byte that shared memory is filled with before each block
+    uint32_t args_bytes;
+    uint64_t seed;  // 0: threads and blocks in the order of their indices
+    const void* args;
+};
+
+#ifdef TRTPATCH_ASAN
+// Byte by byte and unchecked, because there are red zones between the arrays.
+__attribute__((noinline, no_sanitize_address)) void fill(
+    unsigned char* start, unsigned char* stop, uint32_t value) {
+    for (volatile unsigned char* p = start; p < stop; ++p) *p = (unsigned char)value;
+}
+#else
+void fill(unsigned char* start, unsigned char* stop, uint32_t value) {
+    memset(start, (int)value, (size_t)(stop - start));
+}
+#endif
+
+inline void set_up_threads(const Launch& launch) {
+    unsigned i = 0;
+    for (unsigned z = 0; z < launch.block[2]; ++z)
+        for (unsigned y = 0; y < launch.block[1]; ++y)
+            for (unsigned x = 0; x < launch.block[0]; ++x, ++i) {
+                Thread& thread = block.threads[i];
+                thread.index = {x, y, z};
+                thread.lane = i % kLanes;
+                thread.warp = &block.warps[i / kLanes];
+                block.order[i] = i;
+            }
+    block.size = i;
+    for (unsigned w = 0; w * kLanes < i; ++w) {
+        const unsigned lanes = i - w * kLanes < kLanes ? i - w * kLanes : kLanes;
+        block.warps[w] = {&block.threads[w * kLanes], ~0u >> (kLanes - lanes), 0, 0};
+    }
+}
+
+inline void drop_fibers() {
+    while (block.fiber_count) unmap_stack(block.fibers[--block.fiber_count]);
+    block.idle_count = 0;
+}
+
+inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
+    alignas(64) static unsigned char args[kMaxArgsBytes];
+    memcpy(args, launch.args, launch.args_bytes);
+    const uint64_t columns = launch.grid[0], rows = launch.grid[1];
+    const uint64_t blocks = columns * rows * launch.grid[2];
+    on_host_grid_size = {launch.grid[0], launch.grid[1], launch.grid[2]};
+    on_host_block_size = {launch.block[0], launch.block[1], launch.block[2]};
+    block.kernel = entry.kernel;
+    block.args = args;
+    block.report = report;
+    block.failed = false;
+    block.seed = block.random_state = launch.seed;
+    set_up_threads(launch);
+    uint32_t* order = launch.seed ? static_cast<uint32_t*>(malloc(blocks * 4)) : nullptr;
+    for (uint64_t i = 0; order && i < blocks; ++i) order[i] = (uint32_t)i;
+    if (order) shuffle(order, blocks);
+#ifdef TRTPATCH_ASAN
+    __asan_poison_memory_region(dynamic_shared_bytes, kMaxSharedBytes);
+    __asan_unpoison_memory_region(dynamic_shared_bytes, launch.shared_bytes);
+#endif
+    for (uint64_t i = 0; i < blocks && !block.failed; ++i) {
+        const uint64_t b = order ? order[i] : i;
+        on_host_block_index = {(unsigned)(b % columns), (unsigned)(b / columns % rows),
+                               (unsigned)(b / columns / rows)};
+        fill(__start_trtpatch_shared, __stop_trtpatch_shared, launch.poison);
+        fill(dynamic_shared_bytes, dynamic_shared_bytes + launch.shared_bytes, launch.poison);
+        run_block();
+    }
+    free(order);
+    if (block.failed) drop_fibers();  // threads of theirs are still in the middle
+}
+
+}  // namespace on_host
+}  // namespace
+
+// The kernels of the unit; defined after the author's text.
+namespace { extern const on_host::Entry on_host_entries[]; }
+
+// Runs a grid to its end. `report->kind` is empty unless something went wrong.
+extern "C" __attribute__((visibility("default"))) void trtpatch_launch(
+    const on_host::Launch* launch, on_host::Report* report) {
+    const on_host::Entry& entry = on_host_entries[launch->entry];
+    if (launch->args_bytes != entry.args_bytes) {
+        snprintf(report->kind, sizeof report->kind, "args");
+        snprintf(report->message, sizeof report->message, "Args has %zu bytes, %u were given",
+                 entry.args_bytes, launch->args_bytes);
+        return;
+    }
+    // Shared memory and the fibers are the unit's, whoever calls.
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
+    on_host::run_grid(*launch, entry, report);
+    pthread_mutex_unlock(&one_at_a_time);
+}
