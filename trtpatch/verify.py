@@ -157,9 +157,7 @@ def run_case(plan: Plan, case: Case, executor: str, *, device: int = 0) -> dict[
                     walker.write(buffer, array)
             elif tensor.written:
                 poison(walker, plan, tensor.buffers[0])
-        images = case.inputs.get("frame_images")
-        if images is not None:
-            walker.put_frames([_frame(one) for one in images])
+        walker.put_frames([_frame(one) for one in case.inputs.get("frame_images", ())])
         walker.walk()
         return {name: walker.read(buffer) for name, buffer in _outputs(step)}
     finally:

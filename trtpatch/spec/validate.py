@@ -16,7 +16,7 @@ class Schema(BaseModel):
     """Base of the schemas: frozen, no unknown keys, no quiet conversion of types."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
     )
 
 

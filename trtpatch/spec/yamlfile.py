@@ -127,6 +127,11 @@ class _Reader:
         if depth > MAX_DEPTH or len(self.values) >= MAX_VALUES:
             raise SpecError(_oversize(self.file, node.start_mark))
         self.values[where] = _place(node)
+        if not isinstance(node, yaml.ScalarNode) and node.tag[len(_STANDARD) :] not in (
+            "map",
+            "seq",
+        ):
+            self._report(node, f"tag {node.tag!r} is not allowed")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, where, depth)
         if isinstance(node, yaml.SequenceNode):

@@ -1,0 +1,9 @@
+import pytest
+
+from trtpatch.executors import gpu_found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gpu() -> None:
+    if not gpu_found():
+        pytest.skip("no GPU, or CuPy is not installed")

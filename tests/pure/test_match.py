@@ -1,0 +1,137 @@
+"""Which rule fits an engine: real exporters' shapes against the built-in registry."""
+
+from pathlib import Path
+
+import pytest
+
+from trtpatch.catalog import Catalog
+from trtpatch.engines import Tensor
+from trtpatch.errors import MatchError, SpecError
+from trtpatch.match import fit, match, match_chain
+
+
+def tensor(name: str, *shape: int, dtype: str = "float32") -> Tensor:
+    return Tensor(name, dtype, shape)
+
+
+IMAGE_640 = [tensor("images", 1, 3, 640, 640)]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "rule"),
+    [
+        ([tensor("images", 1, 3, 416, 416)], (1, 3549, 85), "yolox"),
+        (IMAGE_640, (1, 8400, 85), "yolox"),
+        (IMAGE_640, (1, 25200, 85), "yolov5"),
+        ([tensor("images", 1, 3, 1280, 1280)], (1, 102000, 85), "yolov5"),  # P6, four levels
+        (IMAGE_640, (1, 84, 8400), "yolov8"),  # fits [N, A, 5 + C] as well: A > C decides
+        (IMAGE_640, (1, 5, 8400), "yolov8"),  # one class
+        ([tensor("images", 8, 3, 320, 640)], (8, 84, 4200), "yolov8"),
+    ],
+)
+def test_the_shape_decides(inputs: list[Tensor], output: tuple[int, ...], rule: str) -> None:
+    found = match(Catalog().rules, inputs, [tensor("out", *output)])
+    assert found.rule is not None
+    assert found.rule.spec.name == rule
+    assert found.outputs == {"head": ("out",)}
+    assert found.inputs == {"image": ("images",)}
+
+
+def test_an_output_that_is_left_over_is_named() -> None:
+    outputs = [tensor("output0", 1, 84, 8400), tensor("proto", 1, 32, 160, 160)]
+    with pytest.raises(MatchError) as caught:
+        match(Catalog().rules, IMAGE_640, outputs)
+    message = str(caught.value)
+    assert "no rule fits this engine" in message
+    assert "output0 float32 [1, 84, 8400]" in message
+    assert "proto float32 [1, 32, 160, 160] is left over" in message
+    assert "yolov8 (" in message
+
+
+def registry(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "registry.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_two_rules_that_fit_are_both_shown(tmp_path: Path) -> None:
+    path = registry(
+        tmp_path,
+        "rules:\n  - name: mine\n    outputs: {head: [N, 4 + C, A]}\n    chain: [engine, a]\n",
+    )
+    with pytest.raises(MatchError) as caught:
+        match(Catalog([path]).rules, IMAGE_640, [tensor("o", 1, 84, 8400)])
+    assert "2 rules fit this engine" in str(caught.value)
+    assert "yolov8" in str(caught.value)
+    assert f"mine ({path}:2)" in str(caught.value)
+
+
+def test_a_rule_of_the_same_name_replaces_the_built_in_one(tmp_path: Path) -> None:
+    path = registry(
+        tmp_path,
+        "rules:\n  - name: yolov8\n    outputs: {head: [N, 4 + C, A]}\n    chain: [engine, a]\n",
+    )
+    found = match(Catalog([path]).rules, IMAGE_640, [tensor("o", 1, 84, 8400)])
+    assert found.chain == ("engine", "a")
+
+
+def test_a_registry_that_names_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"registry.yaml:1:11: folder of patches .* is not there"):
+        Catalog([registry(tmp_path, "patches: [nowhere]\n")])
+
+
+def test_names_that_are_not_there_are_answered_with_the_nearest() -> None:
+    catalog = Catalog()
+    with pytest.raises(MatchError, match="Did you mean 'yolox'"):
+        catalog.rule("yolx")
+    with pytest.raises(MatchError, match="Did you mean 'select_nms'"):
+        catalog.patch("select_nmss")
+
+
+GROUPS = """\
+rules:
+  - name: levels
+    outputs:
+      boxes: {shape: [N, 4 * R, H, W], levels: [H, W], tensor: "*cv2*"}
+      scores: {shape: [N, C, H, W], levels: [H, W], tensor: "*cv3*"}
+    chain: [engine, a]
+"""
+
+
+def test_a_group_takes_its_levels_largest_first(tmp_path: Path) -> None:
+    outputs = [
+        tensor("cv2.2", 1, 64, 20, 20),
+        tensor("cv3.0", 1, 80, 80, 80),
+        tensor("cv2.0", 1, 64, 80, 80),
+        tensor("cv3.2", 1, 80, 20, 20),
+        tensor("cv2.1", 1, 64, 40, 40),
+        tensor("cv3.1", 1, 80, 40, 40),
+    ]
+    rule = Catalog([registry(tmp_path, GROUPS)]).rule("levels")
+    found = fit(rule, IMAGE_640, outputs)
+    assert found.outputs["boxes"] == ("cv2.0", "cv2.1", "cv2.2")
+    assert found.outputs["scores"] == ("cv3.0", "cv3.1", "cv3.2")
+
+
+def test_a_chain_binds_by_the_contracts_or_by_name() -> None:
+    catalog = Catalog()
+    chain = ("resize_letterbox", "engine", "decode_yolov8", "select_nms")
+    patches = [catalog.patch(name) for name in chain if name != "engine"]
+    outputs = [tensor("a", 1, 84, 8400), tensor("b", 1, 84, 8400)]
+    with pytest.raises(MatchError, match="more than one way"):
+        match_chain(chain, patches, {}, IMAGE_640, outputs)
+    found = match_chain(chain, patches, {"head": "b"}, IMAGE_640, outputs)
+    assert found.outputs == {"head": ("b",)}
+    with pytest.raises(MatchError, match="'bind' names 'heads'.* Did you mean 'head'"):
+        match_chain(chain, patches, {"heads": "b"}, IMAGE_640, outputs)
+
+
+def test_a_raw_output_for_a_chain_that_wants_five_tensors(tmp_path: Path) -> None:
+    names = ["boxes", "scores", "classes", "count", "extra"]
+    wanted = ", ".join(f"{name}: [N, {i + 2}]" for i, name in enumerate(names))
+    path = registry(
+        tmp_path, f"rules:\n  - name: five\n    outputs: {{{wanted}}}\n    chain: [engine, a]\n"
+    )
+    with pytest.raises(MatchError) as caught:
+        fit(Catalog([path]).rule("five"), IMAGE_640, [tensor("output0", 1, 84, 8400)])
+    assert "boxes [N, 2]; scores [N, 3]" in str(caught.value)
