@@ -1,0 +1,263 @@
+"""Engines: what runs a network, whoever made it, behind two small protocols.
+
+A `HostEngine` takes and gives NumPy arrays: an ONNX file on ONNX Runtime's CPU provider (`ort`) or
+recorded outputs that are played back (`recorded`). A `DeviceEngine` takes device addresses and a
+CUDA stream: a TensorRT plan run by one of its flavours (`trt`). `open_engine` opens either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
+
+from trtpatch.engines.metadata import Metadata
+from trtpatch.errors import EngineError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trtpatch.engines.build import BuildOptions
+
+EngineKind = Literal["trt", "ort", "recorded"]
+Shape = tuple[int, ...]
+InputShape = Union[Shape, Mapping[str, Shape], None]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output of an engine.
+
+    Attributes:
+        name: as the network calls it.
+        dtype: NumPy name of the element type; `bfloat16` and the like where NumPy has none.
+        shape: sizes of the axes, -1 where the engine leaves one open.
+    """
+
+    name: str
+    dtype: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype} {list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class EngineInfo:
+    """What an engine is, and what it takes and gives.
+
+    Attributes:
+        kind: who runs it.
+        path: the file that the user named.
+        flavour: TensorRT's flavour, `onnxruntime`, or for recorded outputs the flavour recorded.
+        version: version of the running library.
+        notes: what the user is told when the engine is loaded.
+    """
+
+    kind: EngineKind
+    path: str
+    flavour: str
+    version: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    metadata: Metadata = field(default_factory=Metadata)
+    notes: tuple[str, ...] = ()
+
+
+class HostEngine(Protocol):
+    """An engine that computes in host memory.
+
+    Attributes:
+        needs_inputs: False where `run` wants no inputs: it plays back what was recorded.
+    """
+
+    info: EngineInfo
+    on_device: Literal[False]
+    needs_inputs: bool
+
+    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
+        """Fix the shapes of the runs to come.
+
+        Args:
+            input_shapes: a shape for every input, by the engine's own names.
+
+        Returns:
+            Every output, by name, with the shape that it will have.
+
+        Raises:
+            EngineError: a name is missing or unknown, a shape does not fit the engine, or an
+                output's shape depends on the data without a bound.
+        """
+        ...
+
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        """Run once. Arrays have the dtypes of `info` and the shapes that `prepare` fixed."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the engine holds; it cannot run any more."""
+        ...
+
+
+class DeviceEngine(Protocol):
+    """An engine that computes in the memory of one GPU.
+
+    Attributes:
+        capturable: whether `enqueue` may be captured in a CUDA Graph, after `prepare` and one
+            enqueue that was not captured.
+    """
+
+    info: EngineInfo
+    on_device: Literal[True]
+    capturable: bool
+
+    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
+        """Fix the shapes of the runs to come; see `HostEngine.prepare`.
+
+        An output whose size depends on the data has the shape of its bound: rows past what a run
+        finds are not written.
+        """
+        ...
+
+    def enqueue(self, addresses: Mapping[str, int], stream: int) -> None:
+        """Put one run on a stream: no wait, no allocation.
+
+        The engine's GPU must be the calling thread's current one. The first enqueue after
+        `prepare` is the warm-up: it may compile and allocate, and must not be captured.
+
+        Args:
+            addresses: device address of every input and output, by name; all of them on the first
+                call, later at least those that changed.
+            stream: handle of the pipeline's own stream, never the legacy default stream 0.
+
+        Raises:
+            EngineError: an address is missing, or the run could not be enqueued.
+        """
+        ...
+
+    def keep_compiled(self) -> None:
+        """Keep on disk what was compiled so far; call it after the warm-up has finished."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the engine holds; it cannot run any more."""
+        ...
+
+
+Engine = Union[HostEngine, DeviceEngine]
+
+
+def open_engine(
+    path: str | Path,
+    *,
+    gpu: bool,
+    kind: Literal["auto", "trt", "ort", "recorded"] = "auto",
+    flavour: str = "auto",
+    input_shape: InputShape = None,
+    device: int = 0,
+    options: BuildOptions | None = None,
+    cache_dir: Path | None = None,
+) -> Engine:
+    """Open an engine file; what the file holds decides what runs it.
+
+    Args:
+        path: a TensorRT plan, an ONNX file, or a recording (`.npz`).
+        gpu: whether the chain of patches will run on a GPU. With one, and a TensorRT flavour that
+            builds, an ONNX file becomes a plan, built once and kept in the cache; else ONNX
+            Runtime runs it on the CPU.
+        kind: insists on who runs the file.
+        flavour: insists on one flavour of TensorRT.
+        input_shape: shapes that override what an ONNX file declares: by input name, or one shape
+            for the only input with that many axes.
+        device: ordinal of the GPU that a plan runs on.
+        options: how a plan is built.
+        cache_dir: where built plans are kept, instead of the user's cache folder.
+
+    Raises:
+        EngineError: the file cannot be read, is of another kind, or does not run here.
+    """
+    from trtpatch.engines.files import content_of, read_file, what_is
+    from trtpatch.engines.ort import OrtEngine
+    from trtpatch.engines.planfile import read_plan
+    from trtpatch.engines.recorded import RecordedEngine
+    from trtpatch.engines.trt import TrtEngine
+
+    path = Path(path)
+    head = read_file(path, most_bytes=4096)
+    content = content_of(head)
+    if kind == "recorded" or (kind == "auto" and content == "recorded"):
+        return RecordedEngine(path)
+    if kind == "ort" or (kind == "auto" and content == "onnx" and not gpu):
+        return OrtEngine(path, input_shape=input_shape)
+    if kind == "auto" and content == "other":
+        raise EngineError(
+            f"{path}: not an engine, which is a TensorRT plan, an ONNX file or a recording; "
+            f"it is {what_is(head)}"
+        )
+    if not gpu:
+        what = "kind: trt" if content == "onnx" else f"a plan built by {read_plan(path).header}"
+        raise EngineError(
+            f"{path}: {what} runs on a GPU, and this chain runs on the CPU. Use the gpu executor, "
+            "or run an ONNX file by ONNX Runtime (kind: ort)"
+        )
+    if content == "onnx":
+        return _built(
+            path,
+            kind=kind,
+            flavour=flavour,
+            input_shape=input_shape,
+            device=device,
+            options=options,
+            cache_dir=cache_dir,
+        )
+    return TrtEngine(
+        path,
+        flavour=flavour,
+        input_shape=input_shape,
+        device=device,
+        cache_dir=cache_dir,
+        any_form=content == "other",
+    )
+
+
+def _built(
+    path: Path,
+    *,
+    kind: str,
+    flavour: str,
+    input_shape: InputShape,
+    device: int,
+    options: BuildOptions | None,
+    cache_dir: Path | None,
+) -> Engine:
+    """An ONNX file as a plan on a GPU; on the CPU, and said so, where nothing builds plans."""
+    from trtpatch.engines.build import BuildOptions, cached_build
+    from trtpatch.engines.device import gpu_for
+    from trtpatch.engines.flavours import choose
+    from trtpatch.engines.ort import OrtEngine
+    from trtpatch.engines.trt import TrtEngine
+
+    options = options or BuildOptions()
+    options = replace(
+        options,
+        flavour=options.flavour if flavour == "auto" else flavour,
+        input_shape=options.input_shape if input_shape is None else input_shape,
+    )
+    try:
+        choose(options.flavour, builds=True)
+    except EngineError as error:
+        if kind == "trt" or options.flavour != "auto":
+            raise
+        note = f"the network runs on the CPU, by ONNX Runtime: {error}"
+        return OrtEngine(path, input_shape=options.input_shape, notes=(note,))
+    plan = cached_build(path, options, gpu=gpu_for(path, device), cache_dir=cache_dir)
+    engine = TrtEngine(
+        plan,
+        flavour=options.flavour,
+        device=device,
+        cache_dir=cache_dir,
+        notes=(f"the plan is kept in {plan}",),
+    )
+    engine.info = replace(engine.info, path=str(path))
+    return engine

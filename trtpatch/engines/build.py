@@ -1,0 +1,270 @@
+"""An ONNX file built to a TensorRT plan, and built plans kept on disk.
+
+TensorRT-RTX builds without a GPU, and by default for every GPU of compute capability 8.0 and
+later; it compiles for the GPU at hand when the plan is loaded. The other flavours build on the GPU
+that will run the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trtpatch.engines import InputShape, Shape, Tensor
+from trtpatch.engines.cache import as_name, engine_cache, keep
+from trtpatch.engines.device import Gpu, current, find_gpu
+from trtpatch.engines.flavours import Found, choose
+from trtpatch.engines.metadata import json_prefix
+from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
+from trtpatch.engines.planfile import read_plan
+from trtpatch.engines.shapes import Bounds, named_shapes
+from trtpatch.engines.trtlog import explain, log_of, quote
+from trtpatch.errors import EngineError
+
+_log = logging.getLogger("trtpatch.engines")
+
+NOTES = "trtpatch.notes"
+"""Key in a plan's metadata of what the user is told when the plan is loaded, a line each."""
+
+_CACHE_FORMAT = 1
+_TURING_ENDS = (8, 0)
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How a plan is built.
+
+    Attributes:
+        flavour: of TensorRT; `auto` takes the first that builds.
+        tf32: whether float32 layers may multiply with 10 bits of mantissa on the matrix units.
+        float16: whether layers may run in half precision. Flavours that keep the types of the ONNX
+            file cannot; the plan then carries a note that says so.
+        workspace_bytes: most scratch memory of a layer; 0 leaves it to TensorRT.
+        input_shape: shapes instead of those that the ONNX file declares; see `open_engine`.
+        profiles: smallest, best and largest shape of each input with open sizes.
+        compute_capabilities: names such as `SM89`, for a flavour that builds for chosen GPUs; empty
+            for its default.
+        version_compatible: whether later versions, and the lean runtime, may run the plan.
+    """
+
+    flavour: str = "auto"
+    tf32: bool = True
+    float16: bool = False
+    workspace_bytes: int = 0
+    input_shape: InputShape = None
+    profiles: Mapping[str, Bounds] = field(default_factory=dict)
+    compute_capabilities: tuple[str, ...] = ()
+    version_compatible: bool = False
+
+
+def build(path: str | Path, options: BuildOptions | None = None, *, device: int = 0) -> bytes:
+    """Build an ONNX file to a plan.
+
+    Args:
+        path: the ONNX file.
+        options: how.
+        device: ordinal of the GPU to build on, for flavours that need one.
+
+    Returns:
+        The bytes of a plan file; what the ONNX file says of class names comes first, as JSON.
+
+    Raises:
+        EngineError: the file, the options or the machine do not allow it; with TensorRT's log.
+    """
+    options = options or BuildOptions()
+    found = choose(options.flavour, builds=True)
+    gpu = None if _portable(found.module) else _gpu_to_build_on(found, device)
+    return _build(read_onnx(Path(path)), found, options, gpu)
+
+
+def cached_build(
+    path: str | Path,
+    options: BuildOptions | None = None,
+    *,
+    gpu: Gpu | None = None,
+    cache_dir: Path | None = None,
+) -> Path:
+    """The plan of an ONNX file, built now unless it was built before.
+
+    It is built again when the file, its weights, the flavour, its version, the options, or for
+    flavours that build for one GPU its name, are others.
+
+    Args:
+        path: the ONNX file.
+        options: how.
+        gpu: that will run the plan; None where that is not known (TensorRT-RTX only).
+        cache_dir: instead of the user's cache folder.
+
+    Raises:
+        EngineError: see `build`.
+    """
+    options = options or BuildOptions()
+    model = read_onnx(Path(path))
+    found = choose(options.flavour, builds=True)
+    if not _portable(found.module):
+        gpu = gpu or _gpu_to_build_on(found, 0)
+    elif gpu and gpu.compute < _TURING_ENDS and not options.compute_capabilities:
+        options = replace(options, compute_capabilities=(f"SM{gpu.compute[0]}{gpu.compute[1]}",))
+    target = "any" if _portable(found.module) else as_name(gpu.name if gpu else "")
+    parts = (as_name(model.path.stem), found.flavour.module, as_name(found.version), target)
+    name = "-".join((*parts, _key(model, found, options, target)))
+    plan = engine_cache(cache_dir) / f"{name}.plan"
+    if plan.is_file():
+        try:
+            read_plan(plan)
+        except EngineError as error:
+            _log.warning("%s; building it again", error)
+        else:
+            return plan
+    _log.info("building %s with %s, once", model.path, found)
+    return keep(plan, _build(model, found, options, gpu))
+
+
+def _key(model: OnnxFile, found: Found, options: BuildOptions, target: str) -> str:
+    digest = hashlib.sha256(model.data)
+    for name in model.external:
+        digest.update(hashlib.sha256((model.path.parent / name).read_bytes()).digest())
+    settings = {**vars(options), "profiles": dict(options.profiles)}
+    what = (_CACHE_FORMAT, found.flavour.module, found.version, target, settings)
+    digest.update(json.dumps(what, sort_keys=True, default=dict).encode())
+    return digest.hexdigest()[:16]
+
+
+def _portable(module: Any) -> bool:
+    """Whether plans are built for kinds of GPU, without one at hand."""
+    return hasattr(module, "ComputeCapability")
+
+
+def _gpu_to_build_on(found: Found, device: int) -> Gpu:
+    try:
+        return find_gpu(device)
+    except EngineError as error:
+        raise EngineError(
+            f"{found.flavour.product} builds on the GPU that will run the plan, and {error}. "
+            "TensorRT-RTX builds without a GPU (flavour: tensorrt_rtx)"
+        ) from None
+
+
+def _build(model: OnnxFile, found: Found, options: BuildOptions, gpu: Gpu | None) -> bytes:
+    shapes = named_shapes(str(model.path), options.input_shape, model.inputs)
+    data = with_input_shapes(model, shapes) if shapes else model.data
+    if gpu and not _portable(found.module):
+        with current(gpu.ordinal):
+            plan, notes = _serialise(model, data, shapes, found, options)
+    else:
+        plan, notes = _serialise(model, data, shapes, found, options)
+    metadata = model.metadata
+    if notes:
+        metadata = replace(metadata, extra={**metadata.extra, NOTES: "\n".join(notes)})
+    return json_prefix(metadata) + plan
+
+
+def _serialise(
+    model: OnnxFile, data: bytes, shapes: Mapping[str, Shape], found: Found, options: BuildOptions
+) -> tuple[bytes, tuple[str, ...]]:
+    trt = found.module
+    log = log_of(found.flavour.module)
+    notes: tuple[str, ...] = ()
+    with log.collect() as lines:
+        builder = trt.Builder(log.logger)
+        network, half = _network(trt, builder, float16=options.float16)
+        if options.float16 and not half and _has_float32(model):
+            note = (
+                f"float16 asked for, float32 delivered: {found.flavour.product} {found.version} "
+                "keeps the types of the ONNX file. Export the model in float16"
+            )
+            _log.warning("%s: %s", model.path, note)
+            notes = (note,)
+        parser = trt.OnnxParser(network, log.logger)
+        if not parser.parse(data, str(model.path)):
+            raise EngineError(f"{model.path}: {found} cannot read it:{_parser_errors(parser)}")
+        config = _config(trt, builder, options, half=half)
+        _add_profile(builder, config, model, shapes, options)
+        plan = builder.build_serialized_network(network, config)
+    if plan is None:
+        raise EngineError(f"{model.path}: {found} cannot build it. {explain(lines)}{quote(lines)}")
+    return bytes(memoryview(plan)), notes
+
+
+def _network(trt: Any, builder: Any, *, float16: bool) -> tuple[Any, bool]:
+    """A network, strongly typed unless half precision is to be TensorRT's choice, and if it is."""
+    strong = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
+    if float16 and hasattr(trt.BuilderFlag, "FP16"):
+        network = builder.create_network(0)
+        if strong is None or not network.get_flag(strong):
+            return network, True
+    return builder.create_network(0 if strong is None else 1 << int(strong)), False
+
+
+def _config(trt: Any, builder: Any, options: BuildOptions, *, half: bool) -> Any:
+    config = builder.create_builder_config()
+    if half:
+        config.set_flag(trt.BuilderFlag.FP16)
+    if options.version_compatible:
+        config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+    if not options.tf32:
+        config.clear_flag(trt.BuilderFlag.TF32)
+    if options.workspace_bytes:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace_bytes)
+    if options.compute_capabilities:
+        _set_capabilities(trt, config, options.compute_capabilities)
+    return config
+
+
+def _set_capabilities(trt: Any, config: Any, names: tuple[str, ...]) -> None:
+    if not _portable(trt):
+        raise EngineError(f"{trt.__name__} builds for the GPU at hand, not for {', '.join(names)}")
+    known = trt.ComputeCapability.__members__
+    config.num_compute_capabilities = len(names)
+    for i, name in enumerate(names):
+        if name not in known:
+            raise EngineError(
+                f"{trt.__name__} {trt.__version__} does not build for {name!r}; "
+                f"it knows {', '.join(k for k in known if k != 'NONE')}"
+            )
+        config.set_compute_capability(known[name], i)
+
+
+def _add_profile(
+    builder: Any, config: Any, model: OnnxFile, shapes: Mapping[str, Shape], options: BuildOptions
+) -> None:
+    """Bounds for every input that leaves a size open."""
+    names = {tensor.name for tensor in model.inputs}
+    for name in options.profiles:
+        if name not in names:
+            raise EngineError(f"{model.path}: a profile is given for {name!r}; inputs are {names}")
+    profile = builder.create_optimization_profile()
+    open_inputs = [t for t in model.inputs if -1 in t.shape and t.name not in shapes]
+    for tensor in open_inputs:
+        if tensor.name not in options.profiles:
+            raise EngineError(_advice(model, tensor))
+        profile.set_shape(tensor.name, *options.profiles[tensor.name])
+    if open_inputs and config.add_optimization_profile(profile) < 0:
+        raise EngineError(f"{model.path}: the profile is refused: {dict(options.profiles)}")
+
+
+def _advice(model: OnnxFile, tensor: Tensor) -> str:
+    example = [640 if i >= 2 else 1 for i in range(len(tensor.shape))]
+    shape = [size if size > 0 else example[i] for i, size in enumerate(tensor.shape)]
+    return (
+        f"{model.path}: input {tensor} leaves sizes open, and a plan needs them. "
+        f"Give its shape (input_shape: {shape}), or bounds (profiles: smallest, best, largest)"
+    )
+
+
+def _parser_errors(parser: Any) -> str:
+    lines = []
+    for i in range(parser.num_errors):
+        error = parser.get_error(i)
+        node = f"node {error.node_name()!r}, operator or plugin {error.node_operator()!r}: "
+        lines.append(f"\n  {node if error.node_operator() else ''}{error.desc()}")
+    return "".join(lines[:10])
+
+
+def _has_float32(model: OnnxFile) -> bool:
+    return any(tensor.dtype == "float32" for tensor in (*model.inputs, *model.outputs))
