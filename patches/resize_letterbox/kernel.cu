@@ -7,7 +7,8 @@
 //
 // Sizes and positions are whole-number arithmetic, so that every executor samples the same pixels
 // with the same weights: a position is a multiple of 2^-32 px, a weight of 2^-11, and a blend is
-// rounded to a grey level as OpenCV does (within 1 level of cv2.resize).
+// rounded to a grey level in OpenCV's steps. cv2.resize gives the same level, or the next one where
+// its float32 position comes to another weight.
 //
 // A thread writes 4 neighbours of a row, in one access a channel where W and the address allow.
 
@@ -90,9 +91,10 @@ __device__ Sample sample(const Axis& axis, int at)
     return {max(first, 0), min(first + 1, last), weight};
 }
 
-__device__ int blend(int first, int second, int weight)
+// Part of a blend that one row gives, in quarters of a grey level.
+__device__ int quarters(int first, int second, int weight, int weight_of_row)
 {
-    return first * (ONE - weight) + second * weight;
+    return (first * (ONE - weight) + second * weight >> 4) * weight_of_row >> 16;
 }
 
 extern "C" __global__ void resize_letterbox(const Args args)
@@ -129,9 +131,9 @@ extern "C" __global__ void resize_letterbox(const Args args)
                 const bool swapped = args.frame_bgr != (args.color == args.color_bgr);
                 const int from = swapped ? 2 - channel : channel;
                 const int a = 3 * across.first + from, b = 3 * across.second + from;
-                const int above = blend(upper[a], upper[b], across.weight);
-                const int under = blend(lower[a], lower[b], across.weight);
-                grey = (blend(above, under, down.weight) + ONE * ONE / 2) >> (2 * WEIGHT_BITS);
+                const int w = across.weight, v = down.weight;
+                grey = (quarters(upper[a], upper[b], w, ONE - v) +
+                        quarters(lower[a], lower[b], w, v) + 2) >> 2;
             }
             from_float(fmaf(float(grey), fit.gain[channel], fit.offset[channel]),
                        out[channel].at[i]);

@@ -51,12 +51,12 @@ def resized(pixels: np.ndarray, height: int, width: int, interpolation: str) -> 
     first_x, second_x, weight_x = _samples(pixels.shape[1], width, interpolation)
     weight_x, weight_y = weight_x[:, None], weight_y[:, None, None]
 
-    def row(y: np.ndarray) -> np.ndarray:
-        above = pixels[y]
-        return above[:, first_x] * (ONE - weight_x) + above[:, second_x] * weight_x
+    def rows(y: np.ndarray, weight_y: np.ndarray) -> np.ndarray:
+        row = pixels[y]
+        blend = row[:, first_x] * (ONE - weight_x) + row[:, second_x] * weight_x
+        return (blend >> 4) * weight_y >> 16  # quarters of a grey level, rounded as OpenCV does
 
-    blend = row(first_y) * (ONE - weight_y) + row(second_y) * weight_y
-    return (blend + ONE * ONE // 2) // (ONE * ONE)
+    return (rows(first_y, ONE - weight_y) + rows(second_y, weight_y) + 2) >> 2
 
 
 def _scaled(size: int, numerator: int, denominator: int) -> int:
