@@ -260,19 +260,20 @@ def _restore(job: _Job, entry: Entry) -> Cubin:
 
 
 def _check_arch(job: _Job, library: nvrtc.Nvrtc) -> None:
-    digits = re.sub(r"\D", "", job.arch)
-    if int(digits) in library.archs:
+    number = int(re.sub(r"\D", "", job.arch))
+    if number in library.archs:
         return
-    known = ", ".join(f"sm_{arch}" for arch in library.archs)
-    if int(digits) > max(library.archs):
-        remedy = "If the GPU is newer than this NVRTC: pip install -U nvidia-cuda-nvrtc"
-    elif int(digits) < min(library.archs):
+    if number > max(library.archs):
+        old = library.release.startswith("12.")
+        wheel = "nvidia-cuda-nvrtc-cu12, or 'trtpatch[cu13]'" if old else "nvidia-cuda-nvrtc"
+        remedy = f"If the GPU is newer than this NVRTC: pip install -U {wheel}"
+    elif number < min(library.archs):
         remedy = "It gave that GPU up; an older CUDA major has it: pip install 'trtpatch[cu12]'"
     else:
         remedy = "There is no such GPU."
     raise CompileError(
-        f"patch {job.name}: NVRTC {library.release} ({library.path}) does not compile for {job.arch}, "
-        f"but for {known}. {remedy}"
+        f"patch {job.name}: NVRTC {library.release} ({library.path}) does not compile for "
+        f"{job.arch}, but for {', '.join(f'sm_{arch}' for arch in library.archs)}. {remedy}"
     )
 
 

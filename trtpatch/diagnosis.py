@@ -176,13 +176,11 @@ def _of_check(problem: Problem, text: str) -> Problem:
     if "static assertion failed" not in problem.message:
         return problem
     if not entry:
-        return Problem(
-            place(text, 0, label="")[0],
-            0,
-            0,
-            "struct Args and its record in Python differ in size. This is a mistake in trtpatch; "
-            f"please report it with the contract. {problem.message}",
+        message = (
+            "it and its record in Python differ in size. This is a mistake in trtpatch; please "
+            f"report it with the contract. {problem.message}"
         )
+        return Problem("struct Args", 0, 0, message)
     takes = next((match["takes"] for match in _definitions(text) if match["name"] == entry), "..")
     return _at_kernel(
         text,
