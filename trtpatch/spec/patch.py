@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.ports import PORTS
-from trtpatch.spec.validate import Schema, choose, nearest
+from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
 
 DTYPES = ("float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8")
 FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
@@ -36,14 +36,21 @@ def _name(value: object) -> str:
 
 
 Name = Annotated[str, BeforeValidator(_name)]
-Listed = BeforeValidator(_listed)
+Listed = AlsoWritten(_listed, lambda listed: listed["items"])
+"""A list; one item may stand alone."""
+
+
+def _unlisted(value: object) -> object:
+    return f"[{value[0]}]" if isinstance(value, list) and len(value) == 1 else value
 
 
 class TensorSpec(Schema):
     """A tensor: element types that the kernel can read, and its shape."""
 
     dtype: Annotated[tuple[Dtype, ...], Listed, Field(min_length=1)]
+    """Element types that the kernel can read; the first is used where nothing else decides."""
     shape: Annotated[tuple[Dim, ...], Listed]
+    """Sizes of the axes: numbers, symbols, or expressions such as 4 + C."""
     levels: Annotated[tuple[Name, ...], Listed] = ()
     """Makes a group, one tensor a level of the detector, the largest first: the symbols of the
     shape that differ from level to level."""
@@ -66,15 +73,23 @@ class ParamSpec(Schema):
 
     type: Annotated[
         Literal["float", "int", "bool", "choice", "[float]", "[int]"],
-        BeforeValidator(lambda v: f"[{v[0]}]" if isinstance(v, list) and len(v) == 1 else v),
+        AlsoWritten(_unlisted, lambda _: {"enum": [["float"], ["int"]]}),
     ]
+    """What its value is; [float] and [int] are lists."""
     default: Annotated[ParamValue, BeforeValidator(lambda v: tuple(v) if type(v) is list else v)]
+    """Its value where neither a rule nor a pipeline file gives one."""
     help: str
+    """What it does, in half a sentence."""
     min: Union[int, float, None] = None
+    """Smallest value allowed."""
     max: Union[int, float, None] = None
+    """Largest value allowed."""
     choices: Annotated[tuple[str, ...], Listed] = ()
+    """With type choice: the values allowed."""
     length: Union[int, None] = None
+    """How many values a list has."""
     runtime: bool = False
+    """Whether it may change from frame to frame: it then lies in device memory."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ParamSpec:
@@ -129,11 +144,17 @@ class LaunchSpec(Schema):
     """One kernel launch: over elements (`over`) or in so many blocks (`grid`)."""
 
     entry: Name
+    """Name of the kernel function."""
     over: Annotated[tuple[Dim, ...], Listed, Field(max_length=3)] = ()
+    """Elements that the threads cover, axis by axis, the last along x."""
     grid: Annotated[tuple[Dim, ...], Listed, Field(max_length=3)] = ()
+    """Instead of over: blocks, axis by axis, the last along x."""
     block: Annotated[tuple[Dim, ...], Listed, Field(min_length=1, max_length=3)]
+    """Threads in a block: x, or x, y, or x, y, z."""
     per_thread: Dim = Field(default=1, validate_default=True)
+    """With over: elements along x that one thread covers."""
     shared: Dim = Field(default=0, validate_default=True)
+    """Bytes of dynamic shared memory in a block."""
 
     @model_validator(mode="after")
     def _one_of(self) -> LaunchSpec:
@@ -146,14 +167,18 @@ class Options(Schema):
     """How the kernels are compiled, beyond what trtpatch always passes."""
 
     fast_math: bool = False
+    """Approximate mathematics, as NVRTC's --use_fast_math has it."""
     nvrtc: Annotated[tuple[str, ...], Listed] = ()
+    """Further options of NVRTC."""
 
 
 class Closeness(Schema):
     """How far a kernel may be from the reference: |difference| <= atol + rtol * |reference|."""
 
     atol: float = Field(default=0.0, ge=0.0)
+    """Difference allowed as it is."""
     rtol: float = Field(default=0.0, ge=0.0)
+    """Difference allowed as a part of the reference."""
 
 
 Tolerance = Annotated[
@@ -165,15 +190,25 @@ class PatchSpec(Schema):
     """A contract."""
 
     summary: str
+    """What the patch does, in one line."""
     kind: Name
+    """What it can stand in for: patches of one kind are exchanged for one another."""
     inputs: dict[Name, PortOrTensor]
+    """What it takes: name of a port to the word port, or name of a tensor to its form."""
     outputs: dict[Name, PortOrTensor]
+    """What it gives, written like inputs."""
     params: dict[Name, ParamSpec] = {}
+    """Its parameters by name."""
     sizes: dict[Name, Dim] = {}
+    """Further sizes by name, worked out from the symbols of the shapes."""
     where: Annotated[tuple[Dim, ...], Listed] = ()
+    """Conditions that the sizes must meet."""
     scratch: dict[Name, TensorSpec] = {}
+    """Memory of its own, by name, between its launches."""
     launch: Annotated[tuple[LaunchSpec, ...], Listed, Field(min_length=1)]
+    """Its kernel launches, in order."""
     options: Options = Options()
+    """How its kernels are compiled."""
     tolerance: dict[Name, Tolerance] = {}
     """How near to the reference an output must be; one that is not named must be exact."""
 

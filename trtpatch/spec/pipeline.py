@@ -20,8 +20,11 @@ class EngineSpec(Schema):
     """Which engine to run, and how to build it where the file is an ONNX model."""
 
     path: str
+    """A TensorRT plan, an ONNX file or a recording, relative to this file."""
     kind: EngineKind = "auto"
+    """Who runs it: TensorRT, ONNX Runtime, or nobody (recorded)."""
     flavour: Flavour = "auto"
+    """Which TensorRT runs or builds it; auto takes the first that can."""
     input_shape: Union[Shape, None] = None
     """Shape of the picture input, instead of the one that an ONNX file declares."""
     tf32: bool = True
@@ -34,8 +37,11 @@ class PipelineSpec(Schema):
     """A pipeline file."""
 
     engine: EngineSpec
+    """The engine to run."""
     rule: Union[str, None] = None
+    """Name of a registry's rule, instead of letting the engine's outputs decide."""
     chain: Union[Chain, None] = None
+    """Instead of a rule: names of patches in order, with the word engine in its place."""
     bind: dict[str, str] = {}
     """With `chain`: a patch's tensor name to the engine's own name of it."""
     registry: Annotated[tuple[str, ...], Listed] = ()
@@ -46,11 +52,15 @@ class PipelineSpec(Schema):
     ] = None
     """Class names: a text file with one a line, or a list."""
     params: dict[str, dict[str, Any]] = {}
+    """Parameters that differ from the rule's and the contracts': patch to parameter to value."""
     color: Literal["rgb", "bgr"] = "rgb"
     """Channel order of the arrays that the pipeline is called with."""
     batch: Annotated[Union[int, None], Field(ge=1)] = None
+    """Pictures that go through at once, where the engine leaves that open."""
     executor: Literal["auto", "gpu", "cpu", "host"] = "auto"
+    """Who runs the patches; auto takes gpu where CuPy finds one, else cpu."""
     device: Annotated[int, Field(ge=0)] = 0
+    """Which GPU, as CUDA numbers them."""
 
     @model_validator(mode="after")
     def _one_way(self) -> PipelineSpec:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.patch import Dtype, Listed, Name
-from trtpatch.spec.validate import Schema
+from trtpatch.spec.validate import AlsoWritten, Schema
 
 ENGINE = "engine"
 """The place of the engine in a chain."""
@@ -18,9 +18,11 @@ class TensorPattern(Schema):
     """What an engine's tensor must look like to go by a name that the chain's patches use."""
 
     shape: Annotated[tuple[Dim, ...], Listed]
+    """Sizes of its axes: numbers, symbols, or expressions such as 4 + C."""
     tensor: str = "*"
     """Pattern for the engine's own name of it, such as `cls_*`."""
     dtype: Annotated[tuple[Dtype, ...], Listed] = ()
+    """Its element types; any where none is given."""
     levels: Annotated[tuple[Name, ...], Listed] = ()
     """Takes all tensors that fit as one group, the largest first; the symbols that differ."""
 
@@ -29,7 +31,8 @@ def _pattern(value: object) -> object:
     return {"shape": value} if isinstance(value, list) else value
 
 
-Pattern = Annotated[TensorPattern, BeforeValidator(_pattern)]
+_SHAPE_ALONE = {"type": "array", "items": {"type": ["string", "integer"]}}
+Pattern = Annotated[TensorPattern, AlsoWritten(_pattern, lambda _: _SHAPE_ALONE)]
 
 
 def _engine_once(chain: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,12 +48,19 @@ class RuleSpec(Schema):
     """An engine whose tensors look like this goes to this chain of patches."""
 
     name: str
+    """Name by which a pipeline file can ask for it."""
     help: str = ""
+    """Which engines it is for."""
     inputs: dict[Name, Pattern] = {}
+    """What the engine's inputs look like, under the names that the chain's patches use."""
     outputs: Annotated[dict[Name, Pattern], Field(min_length=1)]
+    """What the engine's outputs look like; each must have its place."""
     where: Annotated[tuple[Dim, ...], Listed] = ()
+    """Conditions that the symbols of the shapes must meet."""
     chain: Chain
+    """Names of patches in order, with the word engine in its place."""
     params: dict[str, dict[str, Any]] = {}
+    """Parameters that differ from the contracts' defaults: patch to parameter to value."""
 
 
 class RegistrySpec(Schema):
@@ -59,3 +69,4 @@ class RegistrySpec(Schema):
     patches: Annotated[tuple[str, ...], Listed] = ()
     """Folders that hold patch folders, relative to this file."""
     rules: Annotated[tuple[RuleSpec, ...], Listed] = ()
+    """Which chain of patches goes with which engine."""

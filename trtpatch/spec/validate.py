@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from trtpatch.errors import Problem, SpecError
 from trtpatch.spec.yamlfile import Document, Location
@@ -16,11 +18,33 @@ class Schema(BaseModel):
     """Base of the schemas: frozen, no unknown keys, no quiet conversion of types."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
     )
 
 
 S = TypeVar("S", bound=Schema)
+
+
+@dataclass(frozen=True)
+class AlsoWritten:
+    """Marks a value that may be written in one more form, for reading and in the JSON Schema.
+
+    Attributes:
+        read: turns that form into the usual one, and leaves all else alone.
+        form: JSON Schema of that form, given that of the usual one.
+    """
+
+    read: Callable[[Any], object]
+    form: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: Any) -> dict[str, Any]:
+        usual = handler(core)
+        return {"anyOf": [self.form(usual), usual]}
 
 
 def validate(schema: type[S], document: Document) -> S:
