@@ -1,0 +1,158 @@
+"""`trtpatch patches`: what is on offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from trtpatch.catalog import Catalog
+    from trtpatch.errors import Problem
+    from trtpatch.report import PatchReport, RuleReport
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--registry",
+    "registries",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A registry of your own, besides the built-in one. May be given more than once.",
+)
+@click.option("--rules", is_flag=True, help="List the rules instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+def command(name: str | None, registries: tuple[Path, ...], rules: bool, as_json: bool) -> None:
+    """List all patches, or show everything about NAME.
+
+    With --rules, list which chain of patches goes with which engine, or show the rule NAME.
+    """
+    from trtpatch.catalog import Catalog
+    from trtpatch.cli import tables
+
+    catalog = Catalog(registries)
+    if rules:
+        _rules(catalog, name, as_json)
+    elif name is None:
+        patches = _read_all(catalog)
+        tables.echo_json(patches) if as_json else _show_list(patches)
+    else:
+        from trtpatch.report import describe_patch
+
+        patch = describe_patch(catalog.patch(name))
+        tables.echo_json(patch) if as_json else _show_patch(patch)
+
+
+def _read_all(catalog: Catalog) -> list[PatchReport]:
+    """Every patch; the mistakes of all contracts at once."""
+    from trtpatch.errors import SpecError
+    from trtpatch.report import describe_patch
+
+    reports: list[PatchReport] = []
+    problems: list[Problem] = []
+    for name in catalog.names:
+        try:
+            reports.append(describe_patch(catalog.patch(name)))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(*problems)
+    return reports
+
+
+def _show_list(patches: list[PatchReport]) -> None:
+    from trtpatch.cli import tables
+
+    rows = sorted(patches, key=lambda patch: (patch.kind, patch.name))
+    tables.echo_table(
+        ("name", "kind", "inputs", "outputs", "params", "summary"),
+        [
+            (
+                patch.name,
+                patch.kind,
+                "\n".join(patch.inputs),
+                "\n".join(patch.outputs),
+                "\n".join(str(param["name"]) for param in patch.params),
+                patch.summary,
+            )
+            for patch in rows
+        ],
+        spaced=True,
+    )
+
+
+def _show_patch(patch: PatchReport) -> None:
+    from trtpatch.cli import tables
+
+    tables.echo_title(f"{patch.name}  {patch.kind}")
+    click.echo(f"{patch.summary}\n{patch.contract}\n")
+    rows = []
+    for title, part in (("in", patch.inputs), ("out", patch.outputs), ("scratch", patch.scratch)):
+        rows += [(title, name, form) for name, form in part.items()]
+    rows += [("size", name, f"= {size}") for name, size in patch.sizes.items()]
+    rows += [("where", condition, "") for condition in patch.where]
+    rows += [("launch", launch, "") for launch in patch.launches]
+    rows += [("tolerance", name, form) for name, form in patch.tolerance.items()]
+    tables.echo_table(("", "", ""), rows, headed=False)
+    if not patch.params:
+        return
+    click.echo()
+    tables.echo_table(
+        ("param", "type", "default", "range", "help"),
+        [
+            (
+                param["name"],
+                f"{param['type']}{', runtime' if param.get('runtime') else ''}",
+                tables.value(param["default"]),
+                _range(param),
+                param["help"],
+            )
+            for param in patch.params
+        ],
+    )
+
+
+def _range(param: Mapping[str, Any]) -> str:
+    if param.get("choices"):
+        return " or ".join(map(str, param["choices"]))
+    low, high = param.get("min"), param.get("max")
+    if low is None and high is None:
+        text = ""
+    elif high is None:
+        text = f"{low} or more"
+    else:
+        text = f"{low} to {high}" if low is not None else f"up to {high}"
+    length = f"{param['length']} values" if param.get("length") else ""
+    return ", ".join(part for part in (length, text) if part)
+
+
+def _rules(catalog: Catalog, name: str | None, as_json: bool) -> None:
+    from trtpatch.cli import tables
+    from trtpatch.report import describe_rule
+
+    rules = [catalog.rule(name)] if name else catalog.rules
+    reports = [describe_rule(rule) for rule in rules]
+    if as_json:
+        tables.echo_json(reports[0] if name else reports)
+        return
+    for report in reports:
+        _show_rule(report)
+
+
+def _show_rule(rule: RuleReport) -> None:
+    from trtpatch.cli import tables
+
+    tables.echo_title(f"{rule.name}  {rule.place}")
+    rows = [("", rule.help)] if rule.help else []
+    rows += [("in", f"{name} {form}") for name, form in rule.inputs.items()]
+    rows += [("out", f"{name} {form}") for name, form in rule.outputs.items()]
+    rows += [("where", condition) for condition in rule.where]
+    rows.append(("chain", ", ".join(rule.chain)))
+    for patch, params in rule.params.items():
+        given = ", ".join(f"{name} = {tables.value(value)}" for name, value in params.items())
+        rows.append(("params", f"{patch}: {given}"))
+    tables.echo_table(("", ""), rows, headed=False, indent=2)
+    click.echo()

@@ -1,0 +1,46 @@
+"""`trtpatch record`: an engine's outputs for some pictures, kept for tests and bug reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("pipeline", type=click.Path(path_type=Path))
+@click.argument("images", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The recording, a .npz file.",
+)
+@click.option(
+    "--executor",
+    type=click.Choice(["auto", "gpu", "cpu", "host"]),
+    help="Instead of the one that the file names.",
+)
+def command(pipeline: Path, images: tuple[Path, ...], output: Path, executor: str | None) -> None:
+    """Record what the engine of PIPELINE gives for IMAGES.
+
+    The recording takes the engine's place anywhere: 'engine: {path: frames.npz}' gives the same
+    detections for the same pictures, in the same order, without the engine. A folder stands for
+    the pictures in it.
+    """
+    from trtpatch.errors import InputError
+    from trtpatch.pictures import find_pictures
+    from trtpatch.pipeline import Loaded
+    from trtpatch.record import record
+
+    if output.suffix != ".npz":
+        raise InputError(f"{output}: a recording is a .npz file; give it that ending")
+    pictures = find_pictures(images)
+    loaded = Loaded(pipeline, executor=executor)
+    try:
+        info = record(loaded, pictures, output)
+    finally:
+        loaded.engine.close()
+    outputs = ", ".join(map(str, info.outputs))
+    click.echo(f"{output}: {len(pictures)} pictures, {outputs}")

@@ -1,0 +1,150 @@
+"""Where the results of `trtpatch run` go: tables, JSON and annotated pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from trtpatch.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from trtpatch.detections import Counters, Detections
+    from trtpatch.pipeline import Loaded
+
+_STDOUT = "-"
+
+
+class Output:
+    """Takes one picture's detections after the other; a context, so that files are finished."""
+
+    def __init__(
+        self, copies: Mapping[Path, Path], *, json_file: str | None, jsonl_file: str | None
+    ) -> None:
+        """Check the targets before anything else is done.
+
+        Args:
+            copies: where the annotated copy of each picture goes; empty for none.
+            json_file, jsonl_file: files, `-` for standard output.
+
+        Raises:
+            InputError: a target cannot be written.
+        """
+        targets = [one for one in (json_file, jsonl_file) if one is not None]
+        self.uses_stdout = _STDOUT in targets
+        if targets == [_STDOUT, _STDOUT]:
+            raise InputError("--json and --jsonl cannot both print; give one of them a file")
+        self._copies = copies
+        self._json_file = json_file
+        self._jsonl_file = jsonl_file
+        self._tables = not targets and not copies
+        self._rows: list[str] = []
+        self._lines: IO[str] | None = None
+        for target in targets:
+            if target != _STDOUT and not Path(target).absolute().parent.is_dir():
+                raise InputError(f"{target}: cannot be written: there is no such folder")
+
+    def __enter__(self) -> Output:
+        if self._jsonl_file not in (None, _STDOUT):
+            self._lines = _open(str(self._jsonl_file))
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._lines is not None:
+            self._lines.close()
+        if kind is not None or self._json_file is None:
+            return
+        text = "[\n" + ",\n".join(self._rows) + "\n]"
+        if self._json_file == _STDOUT:
+            click.echo(text)
+            return
+        with _open(self._json_file) as file:
+            file.write(text + "\n")
+
+    def announce(self, loaded: Loaded) -> None:
+        """Say who runs the pipeline, and what there is to know about its engine."""
+        info = loaded.engine.info
+        for note in info.notes:
+            click.echo(f"note: {note}", err=True)
+        who = f"executor {loaded.executor_name}, engine {info.flavour} {info.version}"
+        click.echo(f"{loaded.path}: {who}", err=not self._tables)
+
+    def add(self, path: Path, pixels: np.ndarray[Any, Any], found: Detections) -> None:
+        """Take the detections of one picture.
+
+        Args:
+            path: the picture's file.
+            pixels: `[H, W, 3]` uint8 RGB.
+            found: its detections.
+        """
+        row = json.dumps({"image": str(path), **found.to_dict()}, ensure_ascii=False)
+        if self._json_file is not None:
+            self._rows.append(row)
+        if self._jsonl_file is not None:
+            click.echo(row, file=self._lines)
+        copy = self._copies.get(path)
+        if copy is not None:
+            from trtpatch.pictures import draw, save_picture
+
+            save_picture(draw(pixels, found), copy)
+        if self._tables:
+            _show_table(path, found)
+        else:
+            drawn = f" -> {copy}" if copy else ""
+            counted = _counted(found.counters)
+            click.echo(f"{path}: {len(found)} found ({counted}){drawn}", err=self.uses_stdout)
+
+
+def show_times(times: Sequence[Mapping[str, float]], *, batch: int, err: bool) -> None:
+    """Print milliseconds a stage: of the first batch, and the mean of those after it.
+
+    Args:
+        times: of each batch, stage to milliseconds.
+        batch: pictures in a batch.
+        err: print on standard error.
+    """
+    from trtpatch.cli import tables
+
+    first, later = times[0], times[1:]
+    stages = list(dict.fromkeys(stage for one in times for stage in one))
+    columns = ["stage", ">first, ms"] + ([f">mean of {len(later)} more, ms"] if later else [])
+    rows = []
+    for stage in stages:
+        means = [sum(one.get(stage, 0.0) for one in later) / len(later)] if later else []
+        rows.append([stage, *(f"{ms:.2f}" for ms in (first.get(stage, 0.0), *means))])
+    totals = [sum(float(row[i]) for row in rows) for i in range(1, len(columns))]
+    rows.append(["all", *(f"{ms:.2f}" for ms in totals)])
+    title = f"Time of a batch of {batch}" if batch > 1 else "Time of a picture"
+    tables.echo_table(columns, rows, title=f"\n{title}; the first one sets things up", err=err)
+
+
+def _show_table(path: Path, found: Detections) -> None:
+    from trtpatch.cli import tables
+
+    tables.echo_title(f"\n{path}  {found.width} x {found.height} px, {len(found)} found")
+    rows = zip(found.names, found.scores.tolist(), found.boxes.tolist(), strict=True)
+    if len(found):
+        tables.echo_table(
+            ("name", ">score", ">x1", ">y1", ">x2", ">y2"),
+            [(name, f"{score:.3f}", *(f"{side:.1f}" for side in box)) for name, score, box in rows],
+        )
+    click.echo(_counted(found.counters))
+
+
+def _counted(counters: Counters) -> str:
+    return (
+        f"{counters.candidates} candidates, {counters.kept} kept; dropped: {counters.dropped_topk}"
+        f" by top-k, {counters.dropped_max} by the maximum, {counters.dropped_nan} not a number"
+    )
+
+
+def _open(path: str) -> IO[str]:
+    try:
+        return Path(path).open("w", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
