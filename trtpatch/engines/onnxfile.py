@@ -158,7 +158,7 @@ def _tensor(value_info: int | memoryview) -> Tensor:
     shape = []
     for axis in _all(_one(kind, 2), 1):
         sizes = _all(axis, 1)
-        shape.append(_number(sizes[0]) if sizes else -1)
+        shape.append(max(-1, _number(sizes[0])) if sizes else -1)
     element = _number(_one(kind, 1))
     return Tensor(_text(_one(value_info, 1)), DTYPES.get(element, f"type{element}"), tuple(shape))
 

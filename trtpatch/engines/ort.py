@@ -54,6 +54,7 @@ class OrtEngine:
             ) from None
         model = read_onnx(path)
         shapes = named_shapes(str(path), input_shape, model.inputs)
+        self._overridden = bool(shapes)
         self._session: Any = _open_session(onnxruntime, model, shapes)
         self._prepared: dict[str, Tensor] | None = None
         self._given: dict[str, Shape] = {}
@@ -71,13 +72,15 @@ class OrtEngine:
     def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
         """See `HostEngine.prepare`.
 
-        Where the file leaves an output's size open, two trial runs measure it: on zeros and on
-        noise. Sizes that differ between them depend on the data, and are refused.
+        Where the file leaves sizes open, or declares others than are asked for, two trial runs
+        measure the outputs: on zeros and on noise. Sizes that differ depend on the data, and are
+        refused.
         """
         check_shapes(self.info.path, input_shapes, self.info.inputs)
         self._given = {name: tuple(shape) for name, shape in input_shapes.items()}
         measured = [output.shape for output in self.info.outputs]
-        if any(-1 in shape for shape in measured):
+        tensors = (*self.info.inputs, *self.info.outputs)
+        if self._overridden or any(-1 in tensor.shape for tensor in tensors):
             measured, again = self._trial(noise=False), self._trial(noise=True)
             for output, one, two in zip(self.info.outputs, measured, again, strict=True):
                 if one != two or (-1 in output.shape and 0 in one):

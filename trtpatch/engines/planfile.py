@@ -82,8 +82,8 @@ def read_plan(path: Path, *, any_form: bool = False) -> PlanFile:
         what = what_is(plan) if plan else "nothing"
         after = " after the metadata" if len(plan) < len(data) else ""
         raise EngineError(f"{path}: not a TensorRT plan; what stands there{after} is {what}")
-    if header.size and header.size != len(plan):
-        raise EngineError(f"{path}: {_damage(data, plan, header)}")
+    if plan[:4] in _SIZED and header.size != len(plan) and (damage := _damage(plan, header)):
+        raise EngineError(f"{path}: {damage}")
     return PlanFile(path=path, plan=plan, header=header, metadata=metadata)
 
 
@@ -120,16 +120,18 @@ def _split(path: Path, data: bytes) -> tuple[bytes, Metadata]:
     return data[end:], read_metadata(entries)
 
 
-def _damage(data: bytes, plan: bytes, header: Header) -> str:
-    """Why a plan has not the size that its header gives."""
+def _damage(plan: bytes, header: Header) -> str:
+    """Why a plan has not the size that its header gives; empty where that cannot be told."""
     undone = text_mode_undone(plan)
     if len(undone) < len(plan) and read_header(undone).size == len(undone):
         return (
             "damaged by a text-mode write: each line feed has become CR LF. "
             "Write and copy plans in binary mode (open(path, 'wb'); no 'ascii' transfers)"
         )
-    if data.count(b"\xef\xbf\xbd") > len(data) // 1000:
+    if plan.count(b"\xef\xbf\xbd") > len(plan) // 1000:
         return "damaged: it was decoded and written as text. Write plans in binary mode ('wb')"
+    if not header.size:
+        return ""
     if len(plan) < header.size:
         if b"\n" in plan and b"\r\n" not in plan and len(plan) > header.size - len(plan) // 1000:
             return (

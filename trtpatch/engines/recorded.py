@@ -8,7 +8,6 @@ and for frame i its `sizes_i`, int32 `[N, 2]` (height, width), and `i_j`, the j-
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -118,7 +117,9 @@ class RecordedEngine:
                     {output.name: archive[f"{i}_{j}"] for j, output in enumerate(self.info.outputs)}
                     for i in range(head["frames"])
                 ]
-        except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
+        except EngineError:
+            raise
+        except Exception as error:  # what a damaged archive raises is not documented
             raise EngineError(f"{path}: the recording is damaged: {error}") from None
         for i, frame in enumerate(self._frames):
             for output in self.info.outputs:

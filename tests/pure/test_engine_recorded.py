@@ -1,0 +1,152 @@
+import json
+
+import numpy as np
+import pytest
+
+from trtpatch.engines import EngineInfo, Metadata, Tensor, open_engine
+from trtpatch.engines.recorded import RecordedFrame, save_recording
+from trtpatch.errors import EngineError
+
+INFO = EngineInfo(
+    kind="trt",
+    path="/somewhere/else/yolo.engine",
+    flavour="tensorrt_rtx",
+    version="1.4.0.76",
+    inputs=(Tensor("images", "float32", (2, 3, 32, 64)),),
+    outputs=(
+        Tensor("/head/cat_output_0", "float16", (2, 7, 85)),
+        Tensor("count", "int32", (2,)),
+    ),
+    metadata=Metadata(("person", "ça va"), 32, {"task": "detect"}),
+    notes=("needs 43 MiB",),
+)
+
+
+def frames(count: int) -> list[RecordedFrame]:
+    random = np.random.default_rng(5)
+    return [
+        RecordedFrame(
+            outputs={
+                "/head/cat_output_0": random.random((2, 7, 85)).astype(np.float16),
+                "count": np.array([i, -i], np.int32),
+            },
+            sizes=np.array([[480, 640 + i], [0, 0]], np.int32),
+        )
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def recording(tmp_path):
+    path = tmp_path / "bug.npz"
+    save_recording(path, info=INFO, frames=iter(frames(3)))
+    return path
+
+
+def test_frames_come_back_bit_for_bit_and_in_order(recording):
+    engine = open_engine(recording, gpu=False)
+    prepared = engine.prepare({"images": (2, 3, 32, 64)})
+    assert prepared == {output.name: output for output in INFO.outputs}
+    for i, frame in enumerate(frames(3)):
+        outputs = engine.run({})
+        for name, array in frame.outputs.items():
+            assert outputs[name].dtype == array.dtype
+            np.testing.assert_array_equal(outputs[name], array)
+        np.testing.assert_array_equal(engine.sizes[i], frame.sizes)
+    assert len(engine) == 3
+    assert not engine.needs_inputs
+    assert engine.on_device is False
+
+
+def test_a_gpu_executor_plays_the_same_recording(recording):
+    assert open_engine(recording, gpu=True).info.kind == "recorded"
+
+
+def test_past_the_end_and_again(recording):
+    engine = open_engine(recording, gpu=False)
+    first = engine.run({})["count"]
+    engine.run({})
+    engine.run({})
+    with pytest.raises(EngineError, match="3 frames were recorded and all have been played"):
+        engine.run({})
+    engine.rewind()
+    np.testing.assert_array_equal(engine.run({})["count"], first)
+
+
+def test_what_was_recorded_is_kept(recording):
+    info = open_engine(recording, gpu=False).info
+    assert (info.kind, info.path) == ("recorded", str(recording))
+    assert (info.flavour, info.version) == ("tensorrt_rtx", "1.4.0.76")
+    assert (info.inputs, info.outputs, info.metadata) == (INFO.inputs, INFO.outputs, INFO.metadata)
+    assert info.notes == ("recorded from tensorrt_rtx 1.4.0.76, yolo.engine",)
+
+
+def test_other_shapes_than_those_recorded_are_refused(recording):
+    engine = open_engine(recording, gpu=False)
+    with pytest.raises(EngineError, match=r"takes \[2, 3, 32, 64\], found \[1, 3, 32, 64\]"):
+        engine.prepare({"images": (1, 3, 32, 64)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda outputs: outputs.pop("count"), "expected .*count"),
+        (lambda outputs: outputs.update(extra=np.zeros(1)), "has the outputs .*extra"),
+        (lambda outputs: outputs.update(count=np.zeros(2, np.int64)), "found int64"),
+        (lambda outputs: outputs.update(count=np.zeros(3, np.int32)), r"found int32 \[3\]"),
+        (lambda outputs: outputs.update(count=np.array([None, {}])), "found object"),
+    ],
+)
+def test_a_frame_that_is_not_what_the_engine_gives_is_not_recorded(tmp_path, change, message):
+    good, bad = frames(2)
+    outputs = dict(bad.outputs)
+    change(outputs)
+    path = tmp_path / "bug.npz"
+    with pytest.raises(EngineError, match=f"frame 1 .*{message}"):
+        save_recording(path, info=INFO, frames=[good, RecordedFrame(outputs, bad.sizes)])
+    assert not path.exists()
+
+
+def test_nothing_to_record(tmp_path):
+    with pytest.raises(EngineError, match="at least one frame"):
+        save_recording(tmp_path / "none.npz", info=INFO, frames=[])
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(EngineError, match=r"absent.* cannot be written"):
+        save_recording(tmp_path / "absent" / "bug.npz", info=INFO, frames=frames(1))
+
+
+def test_a_truncated_recording(recording):
+    recording.write_bytes(recording.read_bytes()[:-200])
+    with pytest.raises(EngineError, match="recording is damaged"):
+        open_engine(recording, gpu=False)
+
+
+def test_a_damaged_recording(recording):
+    data = bytearray(recording.read_bytes())
+    for at in range(len(data) // 3, len(data) // 3 + 40):
+        data[at] ^= 0xFF
+    recording.write_bytes(data)
+    with pytest.raises(EngineError, match="recording is damaged"):
+        open_engine(recording, gpu=False)
+
+
+def test_pickles_are_not_opened(tmp_path, recording):
+    with np.load(recording) as archive:
+        arrays = dict(archive)
+    np.savez(recording, **{**arrays, "1_1": np.array([print, open])})
+    with pytest.raises(EngineError, match="recording is damaged: Object arrays cannot be loaded"):
+        open_engine(recording, gpu=False)
+
+
+def test_another_version_and_another_archive(tmp_path, recording):
+    with np.load(recording) as archive:
+        arrays = dict(archive)
+    head = json.loads(str(arrays["recording"]))
+    np.savez(recording, **{**arrays, "recording": np.array(json.dumps({**head, "version": 9}))})
+    with pytest.raises(EngineError, match="version 9; this trtpatch reads version 1"):
+        open_engine(recording, gpu=False)
+    np.savez(tmp_path / "other.npz", boxes=np.zeros(3))
+    with pytest.raises(EngineError, match="a NumPy archive, but not a recording"):
+        open_engine(tmp_path / "other.npz", gpu=False)

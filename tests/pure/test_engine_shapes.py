@@ -1,0 +1,61 @@
+import pytest
+
+from trtpatch.engines import Tensor
+from trtpatch.engines.shapes import check_shapes, named_shapes
+from trtpatch.errors import EngineError
+
+PICTURE = Tensor("images", "float32", (-1, 3, -1, -1))
+SIZES = Tensor("orig_target_sizes", "int64", (1, 2))
+BOUNDS = {"images": ((1, 3, 32, 32), (1, 3, 320, 320), (4, 3, 640, 640))}
+
+
+def test_a_bare_shape_is_for_the_only_input_with_as_many_axes():
+    given = named_shapes("m.onnx", [1, 3, 320, 320], (PICTURE, SIZES))
+    assert given == {"images": (1, 3, 320, 320)}
+    assert named_shapes("m.onnx", None, (PICTURE,)) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((1, 3, 320), "has 3 axes, which none of its inputs has: images float32"),
+        ((1, 3, 320, 0), "expected 4 sizes of 1 or more"),
+        ((1, 3, -1, 320), "expected 4 sizes of 1 or more"),
+        ({"image": (1, 3, 32, 32)}, "no input is called 'image'.* Did you mean 'images'"),
+        ({"images": (1, 3)}, "expected 4 sizes"),
+    ],
+)
+def test_input_shapes_that_cannot_be_meant(given, message):
+    with pytest.raises(EngineError, match=f"^m.onnx: .*{message}"):
+        named_shapes("m.onnx", given, (PICTURE, SIZES))
+
+
+def test_two_inputs_of_as_many_axes():
+    other = Tensor("mask", "float32", (1, 1, -1, -1))
+    with pytest.raises(EngineError, match="more than one of its inputs has"):
+        named_shapes("m.onnx", (1, 3, 32, 32), (PICTURE, other))
+
+
+def test_shapes_of_a_run_that_fit():
+    given = {"images": (4, 3, 640, 32), "orig_target_sizes": (1, 2)}
+    check_shapes("m.plan", given, (PICTURE, SIZES), bounds=BOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "no shape is given for input images"),
+        ({"images": (1, 3, 32, 32), "boxes": (1,)}, "no input is called 'boxes'"),
+        ({"images": (1, 1, 32, 32)}, r"takes \[-1, 3, -1, -1\], found \[1, 1, 32, 32\]"),
+        ({"images": (1, 3, 32)}, r"takes \[-1, 3, -1, -1\], found \[1, 3, 32\]"),
+        ({"images": (0, 3, 32, 32)}, r"found \[0, 3, 32, 32\]"),
+        (
+            {"images": (1, 3, 672, 640)},
+            r"min \[1, 3, 32, 32\], opt \[1, 3, 320, 320\], max \[4, 3, 640, 640\]",
+        ),
+        ({"images": (5, 3, 32, 32)}, "outside what the plan was built for"),
+    ],
+)
+def test_shapes_of_a_run_that_do_not_fit(given, message):
+    with pytest.raises(EngineError, match=f"^m.plan: .*{message}"):
+        check_shapes("m.plan", given, (PICTURE,), bounds=BOUNDS)
