@@ -29,7 +29,7 @@ _HEADERS = Path(__file__).resolve().parent / "host_cuda"
 # fuses where it likes, which no compiler here could follow; a contract's tolerance covers it.
 _ALWAYS = (
     "-std=c++17", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing",
-    "-fno-exceptions", "-fvisibility=hidden", "-w", "-fno-diagnostics-show-caret",
+    "-fno-exceptions", "-fvisibility=hidden", "-w",
 )  # fmt: skip
 
 

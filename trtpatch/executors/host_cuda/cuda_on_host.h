@@ -7,7 +7,8 @@
 //
 //   vectors.h      float4, dim3, make_float4
 //   fibers.h       stacks and the switch between them
-//   block.h        the threads of one block, who runs next, what is reported
+//   block.h        the threads of one block, and what is reported of them
+//   schedule.h     who runs next, who waits for whom
 //   sync.h         __syncthreads, __syncwarp, shuffles, votes, reductions
 //   atomics.h      atomicAdd and its family
 //   arithmetic.h   mathematics, bits, conversions, half
@@ -28,6 +29,7 @@
 #include <type_traits>
 
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS  // Bessel functions and the like: 0.15 s a unit
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -62,6 +64,7 @@
 #include "vectors.h"
 #include "fibers.h"
 #include "block.h"
+#include "schedule.h"
 #include "sync.h"
 #include "atomics.h"
 #include "arithmetic.h"

@@ -1,0 +1,78 @@
+"""Small units of a test's own: a CUDA text, and arrays in place of its pointers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from trtpatch.cubins import Cubins
+from trtpatch.executors.host_unit import HostUnit
+from trtpatch.plan import Launch
+from trtpatch.unit import C_TYPES, Unit
+
+Array = np.ndarray[Any, Any]
+
+FILE = "patches/mine/kernel.cu"
+
+
+def unit_of(text: str, fields: dict[str, Any], name: str = "mine") -> Unit:
+    """A unit whose `Args` has a pointer for each array and a constant for each number."""
+    members, record = [], []
+    for field, value in fields.items():
+        if isinstance(value, np.ndarray):
+            members.append(f"{C_TYPES[value.dtype.name]}* {field};")
+            record.append((field, np.uint64))
+        else:
+            kind = "int" if isinstance(value, int) else "float"
+            members.append(f"static constexpr {kind} {field} = {value!r};")
+    return Unit(
+        name=name,
+        text="struct float16 { unsigned short bits; };\nstruct Args {\n"
+        + "\n".join(members)
+        + f'\n}};\n#line 1 "{FILE}"\n{text}',
+        options=(),
+        entries=tuple(
+            re.findall(r"__global__\s+void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)", text)
+        ),
+        fast_math=False,
+        args_dtype=np.dtype(record, align=True),
+    )
+
+
+def size3(size: Any) -> tuple[int, int, int]:
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (*sizes, 1, 1)[:3]
+
+
+def launch_of(
+    unit: Unit, *, grid: Any = 1, block: Any = 32, shared_bytes: int = 0, entry: str = ""
+) -> Launch:
+    return Launch(entry or unit.entries[0], size3(grid), size3(block), shared_bytes)
+
+
+class Bench:
+    """Compiles and runs texts, with one cache."""
+
+    def __init__(self, cubins: Cubins) -> None:
+        self.cubins = cubins
+
+    def run(
+        self,
+        text: str,
+        *,
+        grid: Any = 1,
+        block: Any = 32,
+        shared_bytes: int = 0,
+        seed: int = 0,
+        entry: str = "",
+        **fields: Any,
+    ) -> None:
+        """Run a kernel on arrays, which it may write."""
+        unit = unit_of(text, fields)
+        args = np.zeros(1, unit.args_dtype)
+        for field in unit.args_dtype.names or ():
+            args[field] = fields[field].ctypes.data
+        launch = launch_of(unit, grid=grid, block=block, shared_bytes=shared_bytes, entry=entry)
+        HostUnit.build(unit, self.cubins).launch(launch, args, seed=seed)
