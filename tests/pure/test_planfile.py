@@ -100,8 +100,9 @@ def test_a_plan_written_through_a_text_mode_file(tmp_path, lead, size):
 
 
 def test_a_plan_read_through_a_text_mode_file(tmp_path):
-    body = b"\r\n" + bytes(6000)
-    data = plan(size=6000)[:32] + body[: 6000 - 32 - 2] + b"\r\n"
+    size = 1 << 20
+    data = plan(size=size)[:32] + (bytes(65_533) + b"\n\r\n" + bytes(range(14, 200))) * 20
+    data = data[:size]
     with pytest.raises(EngineError, match="no CR LF is left"):
         read_plan(write(tmp_path, data.replace(b"\r\n", b"\n")))
 

@@ -84,7 +84,7 @@ class Found:
 
 def available() -> tuple[Found, ...]:
     """Every flavour in the table's order, with its version or why it does not import."""
-    return tuple(_find(flavour) for flavour in FLAVOURS)
+    return tuple(find(flavour) for flavour in FLAVOURS)
 
 
 def choose(name: str, *, family: str = "", builds: bool = False) -> Found:
@@ -104,7 +104,7 @@ def choose(name: str, *, family: str = "", builds: bool = False) -> Found:
     wanted = [flavour for flavour in FLAVOURS if name in ("auto", flavour.module)]
     if family not in ("", "unknown"):
         wanted = [flavour for flavour in wanted if flavour.family == family]
-    found = [_find(flavour) for flavour in wanted]
+    found = [find(flavour) for flavour in wanted]
     for one in found:
         if not one.why_not and (one.builds or not builds):
             return one
@@ -113,7 +113,7 @@ def choose(name: str, *, family: str = "", builds: bool = False) -> Found:
     raise EngineError("\n".join([f"no TensorRT that {task} can be used here:", *reasons]))
 
 
-def _find(flavour: Flavour) -> Found:
+def find(flavour: Flavour) -> Found:
     """Import a flavour and ask it what it can do."""
     install = f"pip install {flavour.packages}"
     if importlib.util.find_spec(flavour.module) is None:

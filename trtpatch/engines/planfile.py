@@ -31,6 +31,7 @@ UNKNOWN = "unknown"
 _HEADER = struct.Struct("<4sIQQ4BI")
 _FAMILIES = {b"ftrt": "tensorrt", b"ptrt": "tensorrt", b"vtrt": "tensorrt_rtx"}
 _SIZED = (b"ftrt", b"vtrt")
+_LARGE = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,13 @@ def _damage(plan: bytes, header: Header) -> str:
         return "damaged: it was decoded and written as text. Write plans in binary mode ('wb')"
     if not header.size:
         return ""
-    if len(plan) < header.size:
-        if b"\n" in plan and b"\r\n" not in plan and len(plan) > header.size - len(plan) // 1000:
+    missing = header.size - len(plan)
+    if missing > 0:
+        large = len(plan) > _LARGE  # random bytes of this size would hold CR LF
+        if large and b"\n" in plan and b"\r\n" not in plan and missing < len(plan) // 20_000:
             return (
-                f"damaged: {header.size - len(plan)} bytes are missing and no CR LF is left, as "
-                "after reading it in text mode. Read and copy plans in binary mode"
+                f"damaged: {missing} bytes are missing and no CR LF is left, as after reading it "
+                "in text mode. Read and copy plans in binary mode"
             )
         return f"truncated: the plan has {len(plan)} of {header.size} bytes. Copy or build it again"
     return f"damaged: the plan has {header.size} bytes, but {len(plan)} bytes are in the file"

@@ -1,0 +1,189 @@
+"""A TensorRT-RTX engine on a GPU, by its addresses and stream alone, against ONNX Runtime."""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from trtpatch.engines import open_engine
+from trtpatch.engines.build import BuildOptions, build
+from trtpatch.engines.inspection import inspect
+from trtpatch.errors import EngineError
+
+pytest.importorskip("tensorrt_rtx")
+cupy = pytest.importorskip("cupy")
+
+EXACT = BuildOptions(flavour="tensorrt_rtx", tf32=False)
+SHAPE = {"images": (1, 3, 416, 416)}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture
+def yolox(assets, cache):
+    engine = open_engine(
+        assets / "models/yolox_nano_416.onnx", gpu=True, kind="trt", options=EXACT, cache_dir=cache
+    )
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def pictures(assets) -> list[np.ndarray]:
+    paths = sorted((assets / "images").glob("*.jpg"))[:4]
+    resized = [Image.open(path).convert("RGB").resize((416, 416)) for path in paths]
+    return [
+        np.ascontiguousarray(np.asarray(picture, np.float32).transpose(2, 0, 1)[None, ::-1])
+        for picture in resized
+    ]
+
+
+class Buffers:
+    """Device arrays for an engine, poisoned, and a stream of their own."""
+
+    def __init__(self, engine, shapes) -> None:
+        self.engine = engine
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        tensors = engine.prepare(shapes)
+        self.outputs = {name: cupy.full(t.shape, 777, t.dtype) for name, t in tensors.items()}
+        dtypes = {tensor.name: tensor.dtype for tensor in engine.info.inputs}
+        self.inputs = {name: cupy.empty(shape, dtypes[name]) for name, shape in shapes.items()}
+        cupy.cuda.Device().synchronize()
+
+    def enqueue(self) -> None:
+        arrays = {**self.inputs, **self.outputs}
+        self.engine.enqueue({name: a.data.ptr for name, a in arrays.items()}, self.stream.ptr)
+
+    def run(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        for name, array in inputs.items():
+            self.inputs[name].set(array, stream=self.stream)
+        self.enqueue()
+        return self.read()
+
+    def read(self) -> dict[str, np.ndarray]:
+        found = {name: array.get(stream=self.stream) for name, array in self.outputs.items()}
+        self.stream.synchronize()
+        return found
+
+
+def onnx_runtime(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    engine = open_engine(path, gpu=False, kind="ort")
+    engine.prepare({name: array.shape for name, array in inputs.items()})
+    return dict(engine.run(inputs))
+
+
+def test_it_gives_what_onnx_runtime_gives(assets, yolox, pictures):
+    assert (yolox.on_device, yolox.info.kind, yolox.info.flavour) == (True, "trt", "tensorrt_rtx")
+    assert [str(t) for t in yolox.info.outputs] == ["output float32 [1, 3549, 85]"]
+    buffers = Buffers(yolox, SHAPE)
+    for picture in pictures:
+        found = buffers.run(images=picture)["output"]
+        path = assets / "models/yolox_nano_416.onnx"
+        expected = onnx_runtime(path, {"images": picture})["output"]
+        np.testing.assert_allclose(found[..., 4:], expected[..., 4:], atol=1e-3, rtol=0)
+        np.testing.assert_allclose(found[..., :4], expected[..., :4], atol=1e-2, rtol=1e-3)
+
+
+def test_a_captured_run_is_replayed_on_new_pictures(yolox, pictures):
+    buffers = Buffers(yolox, SHAPE)
+    plain = [buffers.run(images=picture)["output"] for picture in pictures]
+    assert yolox.capturable
+    with buffers.stream:
+        buffers.stream.begin_capture()
+        buffers.enqueue()
+        graph = buffers.stream.end_capture()
+    for picture, expected in zip(pictures, plain, strict=True):
+        buffers.inputs["images"].set(picture, stream=buffers.stream)
+        buffers.outputs["output"].data.memset_async(0xFF, expected.nbytes, buffers.stream)
+        graph.launch(stream=buffers.stream)
+        np.testing.assert_array_equal(buffers.read()["output"], expected)
+
+
+def test_what_was_compiled_is_kept(assets, tmp_path, caplog):
+    path = assets / "models/yolox_nano_416.onnx"
+    for _ in range(2):
+        open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path).close()
+        kept = {file: file.read_bytes() for file in tmp_path.glob("*.kernels")}
+        assert len(kept) == 1
+    assert "damaged or out of date" not in caplog.text
+    next(iter(kept)).write_bytes(b"no kernels")
+    open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path).close()
+
+
+def test_open_sizes(assets, cache):
+    path = assets / "models/yunet_n_dynamic.onnx"
+    bounds = {"input": ((1, 3, 32, 32), (1, 3, 320, 320), (2, 3, 320, 416))}
+    options = BuildOptions(flavour="tensorrt_rtx", tf32=False, profiles=bounds)
+    engine = open_engine(path, gpu=True, kind="trt", options=options, cache_dir=cache)
+    assert str(engine.info.inputs[0]) == "input float32 [-1, 3, -1, -1]"
+    with pytest.raises(EngineError, match=r"min \[1, 3, 32, 32\].*max \[2, 3, 320, 416\]"):
+        engine.prepare({"input": (1, 3, 640, 640)})
+    for shape in ((1, 3, 320, 320), (2, 3, 320, 416), (1, 3, 64, 96)):
+        picture = np.random.default_rng(1).random(shape, np.float32) * 255
+        found = Buffers(engine, {"input": shape}).run(input=picture)
+        for name, expected in onnx_runtime(path, {"input": picture}).items():
+            np.testing.assert_allclose(found[name], expected, atol=5e-3, rtol=1e-3)
+    engine.close()
+
+
+def test_calls_that_cannot_be_meant(yolox):
+    buffers = Buffers(yolox, SHAPE)
+    with pytest.raises(EngineError, match="legacy default stream"):
+        yolox.enqueue({name: a.data.ptr for name, a in buffers.inputs.items()}, 0)
+    yolox.prepare(SHAPE)
+    with pytest.raises(EngineError, match="no address is given for images, output"):
+        yolox.enqueue({}, buffers.stream.ptr)
+    with pytest.raises(EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"):
+        yolox.prepare({"images": (2, 3, 416, 416)})
+    yolox.close()
+    with pytest.raises(EngineError, match="closed"):
+        yolox.enqueue({}, buffers.stream.ptr)
+
+
+def test_a_plan_of_another_version_says_both(assets, tmp_path):
+    plan = bytearray(build(assets / "models/yolox_nano_416.onnx", EXACT))
+    plan[24:28] = bytes([1, 3, 0, 35])
+    path = tmp_path / "old.plan"
+    path.write_bytes(plan)
+    with pytest.raises(EngineError) as error:
+        open_engine(path, gpu=True)
+    assert "built with: TensorRT-RTX 1.3.0.35" in str(error.value)
+    assert "running:    TensorRT-RTX 1." in str(error.value)
+    assert "libtensorrt_rtx.so" in str(error.value)
+    assert "TensorRT's log:\n  " in str(error.value)
+
+
+def test_inspect_tells_inputs_and_outputs(assets, tmp_path):
+    path = tmp_path / "yolox.plan"
+    path.write_bytes(build(assets / "models/yolox_nano_416.onnx", EXACT))
+    info = inspect(path)
+    assert [str(t) for t in info.inputs] == ["images float32 [1, 3, 416, 416]"]
+    assert info.notes[0].startswith("built with TensorRT-RTX 1.")
+
+
+def test_a_context_of_another_library_is_named(assets, cache):
+    """As PyCUDA's autoinit leaves it: not the GPU's primary context, and current."""
+    driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    assert driver.cuInit(0) == 0
+    assert driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+    try:
+        with pytest.raises(EngineError, match=r"pycuda\.autoprimaryctx"):
+            open_engine(
+                assets / "models/yolox_nano_416.onnx",
+                gpu=True,
+                kind="trt",
+                options=EXACT,
+                cache_dir=cache,
+            )
+    finally:
+        driver.cuCtxDestroy_v2(context)
+
+
+def test_a_gpu_that_is_not_there(assets):
+    with pytest.raises(EngineError, match="there is no GPU 99"):
+        open_engine(assets / "models/yolox_nano_416.onnx", gpu=True, kind="trt", device=99)
