@@ -85,7 +85,15 @@ class GpuExecutor:
                 else (step.name, kernels.bind(step, lambda name: self._arrays[name].data.ptr))
                 for step in plan.steps
             ]
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Run the engine once on nothing: it compiles and allocates on its first run."""
+        if self._engine is not None and self._engine.on_device:
+            self.put_frames([])
+            self.walk()
             self._stream.synchronize()
+            self._engine.keep_compiled()
 
     def _engine_call(self, step: EngineStep) -> Callable[[], None]:
         engine = self._engine
