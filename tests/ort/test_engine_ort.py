@@ -202,46 +202,6 @@ def test_an_output_that_changes_its_size_later_is_refused(tmp_path):
         engine.run({"x": np.full(8, 5, np.float32)})
 
 
-class TestRefusals:
-    @pytest.fixture
-    def engine(self, assets):
-        engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
-        engine.prepare({"images": (1, 3, 416, 416)})
-        return engine
-
-    def test_a_missing_input(self, engine):
-        with pytest.raises(EngineError, match=r"'images' is missing, expected float32 \[1, 3, 416"):
-            engine.run({})
-
-    def test_another_dtype(self, engine):
-        with pytest.raises(EngineError, match=r"expected float32 .*, found uint8 \[1, 3, 416"):
-            engine.run({"images": np.zeros((1, 3, 416, 416), np.uint8)})
-
-    def test_another_shape(self, engine):
-        with pytest.raises(EngineError, match=r"found float32 \[1, 3, 416, 417\]"):
-            engine.run({"images": np.zeros((1, 3, 416, 417), np.float32)})
-
-    def test_another_batch(self, engine):
-        with pytest.raises(
-            EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"
-        ):
-            engine.prepare({"images": (2, 3, 416, 416)})
-
-    def test_a_run_before_prepare(self, assets):
-        engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
-        with pytest.raises(EngineError, match="prepare"):
-            engine.run({"images": np.zeros((1, 3, 416, 416), np.float32)})
-
-    def test_a_run_after_close(self, engine):
-        engine.close()
-        with pytest.raises(EngineError, match="closed"):
-            engine.run({"images": np.zeros((1, 3, 416, 416), np.float32)})
-
-    def test_a_gpu_is_asked_for(self, assets):
-        with pytest.raises(EngineError, match="kind: trt runs on a GPU"):
-            open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False, kind="trt")
-
-
 class TestFilesThatDoNotRun:
     def refusal(self, path) -> str:
         with pytest.raises(EngineError) as error:

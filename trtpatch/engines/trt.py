@@ -102,11 +102,13 @@ class TrtEngine:
                     raise EngineError(
                         f"{path}: {self._found} refuses {list(shape)} for {name!r}{quote(lines)}"
                     )
-            unknown = [name for name in self._open_context().infer_shapes() if name in input_shapes]
-            if unknown:
+            try:
+                self._open_context().infer_shapes()
+            except RuntimeError as error:
+                given = dict(input_shapes)
                 raise EngineError(
-                    f"{path}: {self._found} still misses the shape of {unknown}{quote(lines)}"
-                )
+                    f"{path}: {self._found} cannot run on {given}: {error}{quote(lines)}"
+                ) from None
             return {output.name: self._concrete(output) for output in self.info.outputs}
 
     def enqueue(self, addresses: Mapping[str, int], stream: int) -> None:
