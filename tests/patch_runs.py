@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,18 @@ from trtpatch import builtin
 from trtpatch.catalog import Patch
 from trtpatch.verify import Case, plan_case, run_case
 
-PATCHES = sorted(path.parent.name for path in builtin.patches_folder().glob("[!_.]*/patch.yaml"))
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+_FOLDERS = {
+    contract.parent.name: contract.parent
+    for root in (builtin.patches_folder(), *_EXAMPLES.glob("*/patches"))
+    for contract in root.glob("[!_.]*/patch.yaml")
+}
+PATCHES = sorted(_FOLDERS)
+"""Names of the built-in patches and of those in the examples."""
 
 
 def read(name: str) -> Patch:
-    return Patch.read(builtin.patches_folder() / name)
+    return Patch.read(_FOLDERS[name])
 
 
 def run(

@@ -68,15 +68,19 @@ def test_sdist_is_licensed(dist: Path) -> None:
         assert any(name.endswith("/LICENSE") for name in archive.getnames())
 
 
-def test_installed_elsewhere_it_finds_patches_and_registry(python: Path, tmp_path: Path) -> None:
-    script = (
-        "import json; from trtpatch import builtin;"
-        "found = [builtin.registry_file(), *builtin.patches_folder().glob('*/patch.yaml')];"
-        "print(json.dumps([str(path) for path in found if path.is_file()]))"
-    )
-    found = [Path(path) for path in json.loads(run(python, "-c", script, cwd=tmp_path))]
-    site = python.parents[1]
-    assert all(site in path.parents for path in found)
-    patches = {path.parent.name for path in (ROOT / "patches").glob("*/patch.yaml")}
-    assert {path.name for path in found} == {"registry.yaml", "patch.yaml"}
-    assert {path.parent.name for path in found[1:]} == patches
+def test_installed_elsewhere_it_finds_the_registry(python: Path, tmp_path: Path) -> None:
+    script = "from trtpatch import builtin; print(builtin.registry_file())"
+    registry = Path(run(python, "-c", script, cwd=tmp_path).strip())
+    assert registry.read_text("utf-8") == (ROOT / "registry.yaml").read_text("utf-8")
+    assert python.parents[1] in registry.parents
+
+
+def test_installed_elsewhere_it_lists_the_patches(python: Path, tmp_path: Path) -> None:
+    listed = json.loads(run(python.with_name("trtpatch"), "patches", "--json", cwd=tmp_path))
+    patches = sorted(path.parent.name for path in (ROOT / "patches").glob("[!_]*/patch.yaml"))
+    assert [patch["name"] for patch in listed] == patches
+
+
+def test_version_is_that_of_the_wheel(python: Path, wheel: Path, tmp_path: Path) -> None:
+    version = run(python, "-m", "trtpatch", "--version", cwd=tmp_path).split()[-1]
+    assert wheel.name == f"trtpatch-{version}-py3-none-any.whl"

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from trtpatch.cli import main
 from trtpatch.spec import yamlfile
 from trtpatch.spec.pipeline import PipelineSpec
 from trtpatch.spec.validate import validate
@@ -34,6 +36,11 @@ def test_ci_runs_the_two_commands() -> None:
     commands = re.findall(r"^sh \S+", blocks("sh")[0], re.MULTILINE)
     assert len(commands) == 2
     assert set(commands) <= set((ROOT / ".ci/run").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("name", re.findall(r"^trtpatch (\w+)", README, re.MULTILINE))
+def test_commands_exist(name: str) -> None:
+    assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
