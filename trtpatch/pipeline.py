@@ -16,7 +16,7 @@ from trtpatch import engines, executors
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.detections import Results
 from trtpatch.engines.build import BuildOptions
-from trtpatch.errors import EngineError, InputError
+from trtpatch.errors import EngineError, InputError, MatchError
 from trtpatch.executors import Timings
 from trtpatch.frame import as_frames
 from trtpatch.match import Match, fit, match, match_chain
@@ -92,12 +92,22 @@ class Loaded:
         )
 
     def _match(self, inputs: Sequence[engines.Tensor], outputs: Sequence[engines.Tensor]) -> Match:
-        if self.spec.rule is not None:
-            return fit(self.catalog.rule(self.spec.rule), inputs, outputs)
-        if self.spec.chain is None:
+        rule, chain = self.spec.rule, self.spec.chain
+        if rule is None and chain is None:
             return match(self.catalog.rules, inputs, outputs)
-        patches = [self.catalog.patch(name) for name in self.spec.chain if name != ENGINE]
-        return match_chain(self.spec.chain, patches, self.spec.bind, inputs, outputs)
+        named = self.catalog.rule(rule) if rule is not None else None
+        patches = [self.catalog.patch(name) for name in chain or () if name != ENGINE]
+        try:
+            if named is not None:
+                return fit(named, inputs, outputs)
+            return match_chain(chain or (), patches, self.spec.bind, inputs, outputs)
+        except MatchError as error:
+            who = f"rule {rule} ({named.place})" if named else f"the chain of {self.path}"
+            takes, gives = (", ".join(map(str, side)) for side in (inputs, outputs))
+            raise MatchError(
+                f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
+                f" {gives}: {error}"
+            ) from None
 
 
 class Pipeline:
@@ -157,7 +167,7 @@ class Pipeline:
                     timings[name] = timings.get(name, 0.0) + milliseconds
         return Results(batches, self.class_names)
 
-    def set(self, **params: float) -> None:
+    def set(self, /, **params: float) -> None:
         """Change runtime parameters from the next call on.
 
         Args:
