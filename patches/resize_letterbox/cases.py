@@ -17,7 +17,7 @@ def cases() -> Iterator[Case]:
         "plain": {},
         "bgr, bottom right": {"color": "bgr", "pad": "bottom-right", "scale": 1.0},
         "stretch": {"fit": "stretch", **IMAGENET},
-        "nearest": {"interpolation": "nearest", "pad_value": 0},
+        "nearest": {"interpolation": "nearest", "pad_value": 0, "rounding": "down"},
         "imagenet": IMAGENET,
     }.items():
         inputs = {"frame_images": [frame(height, width) for height, width in sizes]}

@@ -41,10 +41,11 @@ __device__ Axis make_axis(int source, int picture, int room)
     return {source, picture, before, step};
 }
 
-// size * numerator / denominator, rounded to nearest (half up), at least 1.
+// size * numerator / denominator, rounded to nearest (half up) or down, at least 1.
 __device__ int scaled(int size, int numerator, int denominator)
 {
-    return max(1, int((2ll * size * numerator + denominator) / (2ll * denominator)));
+    const int half = Args::rounding == Args::rounding_nearest ? denominator : 0;
+    return max(1, int((2ll * size * numerator + half) / (2ll * denominator)));
 }
 
 __device__ Fit make_fit(const Args& args, int height, int width)
@@ -66,11 +67,15 @@ __device__ Fit make_fit(const Args& args, int height, int width)
     return fit;
 }
 
+// A letterbox has one scale, that of the side that fills the input: what detectors are trained with
+// and undo. A picture's other side is rounded to whole pixels, which moves no coordinate.
 __device__ void write_geometry(float* row, const Fit& fit)
 {
     const bool empty = fit.x.picture == 0;
-    row[0] = empty ? 1.0f : float(fit.x.source) / float(fit.x.picture);
-    row[1] = empty ? 1.0f : float(fit.y.source) / float(fit.y.picture);
+    float x = float(fit.x.source) / Args::W, y = float(fit.y.source) / Args::H;
+    if (Args::fit == Args::fit_letterbox) x = y = fmaxf(x, y);
+    row[0] = empty ? 1.0f : x;
+    row[1] = empty ? 1.0f : y;
     row[2] = empty ? 0.0f : float(fit.x.before);
     row[3] = empty ? 0.0f : float(fit.y.before);
     row[4] = float(fit.x.source);

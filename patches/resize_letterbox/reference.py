@@ -25,24 +25,26 @@ def resize_letterbox(args: Any) -> None:
         canvas = np.full((args.H, args.W, 3), args.pad_value)
         args.geometry[n] = 1, 1, 0, 0, width, height
         if height and width:
-            h, w = picture_size(height, width, args.H, args.W, args.fit)
+            h, w = picture_size(height, width, args)
             centred = args.pad == "center"
             top, left = ((args.H - h) // 2, (args.W - w) // 2) if centred else (0, 0)
             canvas[top : top + h, left : left + w] = resized(pixels, h, w, args.interpolation)
-            scales = np.float32([width, height]) / np.float32([w, h])
+            scales = np.float32([width, height]) / np.float32([args.W, args.H])
+            if args.fit == "letterbox":
+                scales[:] = scales.max()
             args.geometry[n] = *scales, left, top, width, height
         if swapped:
             canvas = canvas[..., ::-1]
         args.image[n] = np.float32(canvas * gain.astype(float) + offset).transpose(2, 0, 1)
 
 
-def picture_size(height: int, width: int, room_h: int, room_w: int, fit: str) -> tuple[int, int]:
+def picture_size(height: int, width: int, args: Any) -> tuple[int, int]:
     """Height and width, in px, of the resized frame inside the model's input."""
-    if fit == "stretch":
-        return room_h, room_w
-    if room_w * height <= room_h * width:
-        return _scaled(height, room_w, width), room_w
-    return room_h, _scaled(width, room_h, height)
+    if args.fit == "stretch":
+        return args.H, args.W
+    if args.W * height <= args.H * width:
+        return _scaled(height, args.W, width, args.rounding), args.W
+    return args.H, _scaled(width, args.H, height, args.rounding)
 
 
 def resized(pixels: np.ndarray, height: int, width: int, interpolation: str) -> np.ndarray:
@@ -59,9 +61,10 @@ def resized(pixels: np.ndarray, height: int, width: int, interpolation: str) -> 
     return (rows(first_y, ONE - weight_y) + rows(second_y, weight_y) + 2) >> 2
 
 
-def _scaled(size: int, numerator: int, denominator: int) -> int:
-    """`size * numerator / denominator` to the nearest whole number, half up, at least 1."""
-    return max(1, (2 * size * numerator + denominator) // (2 * denominator))
+def _scaled(size: int, numerator: int, denominator: int, rounding: str) -> int:
+    """`size * numerator / denominator`, to the nearest (half up) or down; at least 1."""
+    half = denominator if rounding == "nearest" else 0
+    return max(1, (2 * size * numerator + half) // (2 * denominator))
 
 
 def _samples(

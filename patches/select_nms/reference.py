@@ -22,12 +22,12 @@ def select_nms(args: Any) -> None:
             order = order[: args.pre_nms_topk]
         boxes = args.candidates_boxes[n, order]
         classes = args.candidates_classes[n, order]
-        groups = np.unique(classes) if args.class_aware else [None]
-        survivors = [
-            greedy(boxes, np.flatnonzero((classes == group) | (group is None)), args.iou_threshold)
-            for group in groups
-        ]
-        kept = np.sort(np.concatenate([np.zeros(0, int), *survivors]))
+        groups = classes if args.class_aware else np.zeros_like(classes)
+        alive = np.zeros(len(order), bool)
+        for group in np.unique(groups):
+            members = groups == group
+            alive[members] = greedy(boxes[members], np.float32(args.iou_threshold))
+        kept = np.flatnonzero(alive)
         found = kept[: args.M]
         rows = len(found)
         args.detections_boxes[n] = 0
@@ -44,22 +44,23 @@ def select_nms(args: Any) -> None:
         )  # fmt: skip
 
 
-def greedy(boxes: np.ndarray, open_: np.ndarray, threshold: float) -> np.ndarray:
-    """Indices that are kept of `open_`, indices into `boxes` `[K, 4]`, the best first."""
-    threshold = np.float32(threshold)
-    kept = []
-    while len(open_):
-        kept.append(open_[0])
-        open_ = open_[1:][~(iou(boxes[open_[0]], boxes[open_[1:]]) > threshold)]
-    return np.array(kept, int)
+def greedy(boxes: np.ndarray, threshold: np.float32) -> np.ndarray:
+    """`[K]` bool, which of `[K, 4]` float32 boxes are kept; the best come first.
 
-
-def iou(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """`[K]` float32 overlaps of `[4]` with `[K, 4]`, as in torchvision; 0 where both are empty."""
-    low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
-    common = np.maximum(high - low, 0).prod(axis=1)
-    union = (box[2:] - box[:2]).prod() + (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) - common
-    return np.divide(common, union, out=np.zeros_like(common), where=union != 0)
+    The overlap is torchvision's, step by step in float32; two boxes without area have none.
+    """
+    x1, y1, x2, y2 = np.ascontiguousarray(boxes.T)
+    alive = np.ones(len(boxes), bool)
+    with np.errstate(invalid="ignore", over="ignore"):
+        area = (x2 - x1) * (y2 - y1)
+        for i in range(len(boxes)):
+            if alive[i]:
+                rest = slice(i + 1, None)
+                width = np.minimum(x2[i], x2[rest]) - np.maximum(x1[i], x1[rest])
+                height = np.minimum(y2[i], y2[rest]) - np.maximum(y1[i], y1[rest])
+                common = np.maximum(width, 0) * np.maximum(height, 0)
+                alive[rest] &= ~(common / (area[i] + area[rest] - common) > threshold)
+    return alive
 
 
 def to_frame(boxes: np.ndarray, geometry: np.ndarray) -> np.ndarray:

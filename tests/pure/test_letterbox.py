@@ -24,10 +24,14 @@ def letterbox(frame, height, width, *, bgr=False, **params):
     return outputs["image"][0].transpose(1, 2, 0), outputs["geometry"][0]
 
 
-def placed(geometry):
-    """Left, top, width and height of the picture inside the model's input."""
-    scale_x, scale_y, left, top, width, height = geometry
-    return int(left), int(top), round(width / scale_x), round(height / scale_y)
+def placed(frame, height, width, **params):
+    """Left, top, width and height of the picture inside the model's input, seen from outside."""
+    white = np.full(frame.shape, 255, np.uint8)
+    image, geometry = letterbox(white, height, width, **{**params, "pad_value": 0})
+    rows, columns = np.nonzero(image[..., 0])
+    left, top = int(columns.min()), int(rows.min())
+    assert geometry[2:4].tolist() == [left, top]
+    return left, top, int(columns.max()) - left + 1, int(rows.max()) - top + 1
 
 
 @pytest.mark.parametrize(
@@ -43,12 +47,14 @@ def placed(geometry):
     ],
 )
 def test_size_and_padding(frame, model, expected):
-    image, geometry = letterbox(picture(*frame), *model, interpolation="nearest")
-    assert placed(geometry) == expected
+    assert placed(picture(*frame), *model) == expected
+    image, geometry = letterbox(picture(*frame), *model)
     left, top, width, height = expected
-    canvas = np.full((*model, 3), 7)
-    canvas[top : top + height, left : left + width] = -1
-    np.testing.assert_array_equal(image[canvas == 7], 7)
+    outside = np.ones(model, bool)
+    outside[top : top + height, left : left + width] = False
+    assert (image[outside] == 7).all()
+    gain = min(model[0] / frame[0], model[1] / frame[1])
+    np.testing.assert_allclose(geometry, [1 / gain, 1 / gain, left, top, *frame[::-1]], rtol=1e-6)
 
 
 @settings(max_examples=150, deadline=None)
@@ -60,8 +66,8 @@ def test_size_and_padding(frame, model, expected):
 )
 def test_bilinear_is_opencvs_to_one_grey_level(frame, model, fit, pad):
     pixels = picture(*frame)
-    image, geometry = letterbox(pixels, *model, fit=fit, pad=pad)
-    left, top, width, height = placed(geometry)
+    image, _ = letterbox(pixels, *model, fit=fit, pad=pad)
+    left, top, width, height = placed(pixels, *model, fit=fit, pad=pad)
     if pad == "bottom-right" or fit == "stretch":
         assert (left, top) == (0, 0)
     expected = np.full((*model, 3), 7, np.uint8)
@@ -127,11 +133,9 @@ def test_a_box_goes_there_and_back_within_a_hundredth_of_a_pixel():
         params = {"interpolation": "nearest"}
         geometry = run("resize_letterbox", frames, params, shapes)["geometry"]
         for (height, width), row in zip(sizes, geometry, strict=True):
-            left, top, w, h = placed(row)
-            assert (left, top) == ((model[1] - w) // 2, (model[0] - h) // 2)
             box = np.sort(random.uniform(0, [width, height], (2, 2)), axis=0)
             boxes.append(box.ravel())
-            there.append((box * [w / width, h / height] + [left, top]).ravel())
+            there.append((box * min(model[0] / height, model[1] / width) + row[2:4]).ravel())
         geometries.append(geometry)
     port = candidates(*((box, [0.5], [0]) for box in there))
     inputs = {**port, "geometry": np.concatenate(geometries)}
