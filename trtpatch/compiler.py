@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from trtpatch import diagnosis, nvrtc
 from trtpatch.cubins import Cubins, Entry, key_of
 from trtpatch.diagnosis import CHECK, Kernel
-from trtpatch.errors import CompileError
+from trtpatch.errors import CompileError, Problem
 from trtpatch.includes import inline_includes, stray_includes
 
 __all__ = ["Cubin", "Kernel", "Unit", "compile_unit", "cubin_for", "inline_includes"]
@@ -230,22 +231,18 @@ def _checks(unit: Unit) -> str:
 
 
 def _compile(job: _Job) -> Cubin:
-    if strays := tuple(stray_includes(job.text, label=job.label)):
-        raise CompileError(
-            f"patch {job.name} includes what is no file of its own:", problems=strays
-        )
+    if strays := list(stray_includes(job.text, label=job.label)):
+        raise _failure(job, strays)
     library = nvrtc.load()
     _check_arch(job, library)
     started = time.perf_counter()
     code, said = library.compile(job.text, label=job.label, options=job.options)
     if code is None:
-        raise _error(job, library, said)
+        raise _failure(job, _problems(job, library, said), said)
     kernels = diagnosis.kernels(said)
-    names = [kernel.name for kernel in kernels]
-    if absent := [entry for entry in job.entries if entry not in names]:
-        found = [diagnosis.missing(job.authored, entry, compiled=names) for entry in absent]
-        raise CompileError(f"patch {job.name} lacks what its contract launches:", problems=found)
-    warnings = "\n".join(str(remark.problem) for remark in diagnosis.remarks(said))
+    if misfits := diagnosis.misfits(kernels, job.entries, job.authored, arch=job.arch):
+        raise _failure(job, misfits)
+    warnings = "\n".join(str(remark.problem) for remark in diagnosis.remarks(said, job.text))
     if warnings:
         log.warning("patch %s compiles with warnings:\n%s", job.name, warnings)
     took_ms = 1000 * (time.perf_counter() - started)
@@ -277,14 +274,17 @@ def _check_arch(job: _Job, library: nvrtc.Nvrtc) -> None:
     )
 
 
-def _error(job: _Job, library: nvrtc.Nvrtc, said: str) -> CompileError:
-    """Why a job failed."""
-    problems = diagnosis.errors(said, job.authored)
-    if not problems:
-        quiet = [option for option in job.options if not option.startswith("--ptxas-options")]
-        _, said = library.compile(job.text, label=job.label, options=quiet)
-        problems = diagnosis.ptxas_errors(said, job.authored, arch=job.arch)
+def _problems(job: _Job, library: nvrtc.Nvrtc, said: str) -> list[Problem]:
+    """Why NVRTC, or ptxas within it, failed."""
+    if found := diagnosis.errors(said, job.authored):
+        return found
+    quiet = [option for option in job.options if not option.startswith("--ptxas-options")]
+    _, said = library.compile(job.text, label=job.label, options=quiet)
+    return diagnosis.ptxas_errors(said, job.authored, arch=job.arch)
+
+
+def _failure(job: _Job, problems: Sequence[Problem], said: str = "") -> CompileError:
+    unread = "" if problems else f"\n{said}"
     return CompileError(
-        f"patch {job.name} does not compile for {job.arch}:" + ("" if problems else f"\n{said}"),
-        problems=problems,
+        f"patch {job.name} does not compile for {job.arch}:{unread}", problems=problems
     )

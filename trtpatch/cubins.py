@@ -48,10 +48,13 @@ def cache_root() -> Path:
     """
     if chosen := os.environ.get("TRTPATCH_CACHE"):
         return Path(chosen).absolute()
-    shared = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    if not shared.is_absolute():  # the XDG rule: a relative one counts as unset
-        shared = Path("~/.cache").expanduser()
-    return shared / "trtpatch"
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(shared).is_absolute():  # the XDG rule: a relative one counts as unset
+        return Path(shared) / "trtpatch"
+    try:
+        return Path("~/.cache/trtpatch").expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(str(error)) from error
 
 
 def key_of(label: str, target: str, *parts: str) -> str:

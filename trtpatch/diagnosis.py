@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trtpatch.errors import Problem
-from trtpatch.includes import place, without_comments
+from trtpatch.includes import place, source_line, without_comments
 
 CHECK = "trtpatch:"  # the file name of a generated check of a kernel, before the kernel's name
+STATIC_SHARED_BYTES = 48 * 1024  # for what a kernel declares; only 'extern' may go beyond
 
 _HEAD = re.compile(
     r"(?:(?P<file>.+?)\((?P<line>\d+)\)|At end of source): "
@@ -18,8 +19,7 @@ _HEAD = re.compile(
 _CHATTER = re.compile(r"(?:\d+ .*errors? detected in the compilation of |Remark: |ptxas )")
 _PTXAS_ERROR = re.compile(r"ptxas (?:application ptx input, line \d+; )?(?:error|fatal) *: (.*)")
 _TOO_MUCH_SHARED = re.compile(
-    r"Entry function '(?P<entry>\w+)' uses too much shared data "
-    r"\(0x(?P<used>[0-9a-f]+) bytes, 0x(?P<most>[0-9a-f]+) max\)"
+    r"Entry function '(?P<entry>\w+)' uses too much shared data \(0x(?P<used>[0-9a-f]+) bytes"
 )
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _FUNCTION = re.compile(r"Function properties for (\S+)")
@@ -99,8 +99,8 @@ def kernels(log: str) -> tuple[Kernel, ...]:
     )
 
 
-def remarks(log: str) -> Iterator[Remark]:
-    """The errors and warnings of NVRTC, without its counts and advice."""
+def remarks(log: str, text: str) -> Iterator[Remark]:
+    """The errors and warnings of NVRTC about a text, without its counts and advice."""
     heads: list[re.Match[str]] = []  # of a remark and its notes
     below: list[str] = []
     for line in [*log.splitlines(), "Remark: end"]:
@@ -110,7 +110,7 @@ def remarks(log: str) -> Iterator[Remark]:
             below.append(f"  note: {match['message']}")
         elif match or _CHATTER.match(line):
             if heads:
-                yield _remark(heads, below)
+                yield _remark(heads, below, text)
             heads, below = [match] if match else [], []
         elif line.strip():
             below.append(line)
@@ -123,7 +123,7 @@ def errors(log: str, text: str) -> list[Problem]:
         log: of a compilation that failed.
         text: the author's, without the checks.
     """
-    found = [remark.problem for remark in remarks(log) if remark.error]
+    found = [remark.problem for remark in remarks(log, text) if remark.error]
     own = [problem for problem in found if not problem.file.startswith(CHECK)]
     if own:  # a text that is broken breaks the checks below it too
         end = place(text, len(text), label="")[0]
@@ -137,30 +137,52 @@ def ptxas_errors(log: str, text: str, *, arch: str) -> list[Problem]:
     found = []
     for message in _PTXAS_ERROR.findall(log):
         if match := _TOO_MUCH_SHARED.match(message):
-            used, most = int(match["used"], 16), int(match["most"], 16)
-            found.append(
-                _at_kernel(
-                    text,
-                    match["entry"],
-                    f"kernel {match['entry']!r} declares {used} bytes of __shared__ memory, and "
-                    f"{arch} has room for {most} declared so. Use less, or declare it 'extern "
-                    "__shared__' and give its bytes as 'shared:' of the launch in patch.yaml",
-                )
-            )
+            found.append(_too_much_shared(text, match["entry"], int(match["used"], 16), arch=arch))
         elif "aborted due to errors" not in message:
             found.append(Problem(place(text, len(text), label="")[0], 0, 0, f"ptxas: {message}"))
     return found
 
 
-def missing(text: str, entry: str, *, compiled: Sequence[str] = ()) -> Problem:
-    """The mistake that a launched kernel is not in the text, or not under its name."""
+def misfits(
+    kernels: Sequence[Kernel], entries: Sequence[str], text: str, *, arch: str
+) -> list[Problem]:
+    """What is wrong with the kernels of a cubin, although it compiled.
+
+    Args:
+        kernels: those in the cubin.
+        entries: those that the contract launches.
+        text: the author's.
+        arch: of the cubin.
+    """
+    names = [kernel.name for kernel in kernels]
+    return [_missing(text, entry, names) for entry in entries if entry not in names] + [
+        # NVRTC 12.4 lets this pass, and the driver then refuses to load it.
+        _too_much_shared(text, kernel.name, kernel.shared_bytes, arch=arch)
+        for kernel in kernels
+        if kernel.shared_bytes > STATIC_SHARED_BYTES
+    ]
+
+
+def _too_much_shared(text: str, entry: str, used: int, *, arch: str) -> Problem:
+    return _at_kernel(
+        text,
+        entry,
+        f"kernel {entry!r} declares {used} bytes of __shared__ memory; {arch}, as every GPU, has "
+        f"room for {STATIC_SHARED_BYTES} declared so. Use less, or declare it 'extern __shared__' "
+        "and give its bytes as 'shared:' of the launch in patch.yaml",
+    )
+
+
+def _missing(text: str, entry: str, compiled: Sequence[str] = ()) -> Problem:
+    """A launched kernel is not in the text, or not under its name in the cubin."""
+    there = [match["name"] for match in _definitions(text)]
     mangled = next((name for name in compiled if f"{len(entry)}{entry}" in name), None)
     if mangled:
         message = (
             f'kernel {entry!r} needs extern "C" before __global__; without it the cubin has it '
             f"as {mangled!r}"
         )
-    elif entry in (there := [match["name"] for match in _definitions(text)]):
+    elif entry in there:
         message = f"kernel {entry!r} must be defined outside of any namespace, class and #if"
     else:
         from trtpatch.spec.validate import choose
@@ -172,7 +194,7 @@ def missing(text: str, entry: str, *, compiled: Sequence[str] = ()) -> Problem:
 def _of_check(problem: Problem, text: str) -> Problem:
     entry = problem.file.removeprefix(CHECK)
     if f'"{entry}" is undefined' in problem.message:
-        return missing(text, entry)
+        return _missing(text, entry)
     if "static assertion failed" not in problem.message:
         return problem
     if not entry:
@@ -202,10 +224,15 @@ def _at_kernel(text: str, entry: str, message: str) -> Problem:
     return Problem(place(text, len(text), label="")[0], 0, 0, message)
 
 
-def _remark(heads: Sequence[re.Match[str]], below: Sequence[str]) -> Remark:
+def _remark(heads: Sequence[re.Match[str]], below: Sequence[str], text: str) -> Remark:
     placed = next((head for head in heads if head["file"]), None)
-    caret = next((line.rstrip() for line in below if line.strip() == "^"), "")
+    file, line = (placed["file"], int(placed["line"])) if placed else ("", 0)
+    caret = next((row.rstrip() for row in below if row.strip() == "^"), "")
     column = max(len(caret) - 2, 0)  # the source line is shown two columns to the right
-    where = (placed["file"], int(placed["line"]), column) if placed else ("", 0, 0)
+    if line and not caret:  # before 12.4 NVRTC does not show it
+        source = source_line(text, file, line)
+        column = len(source) - len(source.lstrip()) + 1
+        below = [f"  {source}", *below]
     message = _DEFAULT_DEVICE.sub("Write __device__ before it.", heads[0]["message"])
-    return Remark("error" in heads[0]["level"], Problem(*where, "\n".join([message, *below])))
+    problem = Problem(file, line, column, "\n".join([message, *below]))
+    return Remark("error" in heads[0]["level"], problem)

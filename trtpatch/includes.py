@@ -90,6 +90,19 @@ def place(text: str, offset: int, *, label: str) -> tuple[str, int, int]:
     return file, line + text.count("\n", begin, start), offset - start + 1
 
 
+def source_line(text: str, file: str, line: int) -> str:
+    """A line of a file in a text with `#line` in it; empty where there is none."""
+    at, number = "", 1
+    for row in text.splitlines():
+        if match := _LINE.fullmatch(row):
+            at, number = match[2], int(match[1])
+        elif (at, number) == (file, line):
+            return row
+        else:
+            number += 1
+    return ""
+
+
 def without_comments(text: str) -> str:
     """The text with a space for every character of a comment; offsets and lines stay."""
     return _TOKEN.sub(

@@ -60,6 +60,10 @@ class Nvrtc:
             "CreateProgram", ctypes.byref(program), text.encode(), label.encode(), 0, None, None
         )
         try:
+            # From 12.9 on it would ask the driver's cache on the user's disk, and keep silent on
+            # the registers of what it finds there.
+            uncached = ["--no-cache"] if _numbers(self.release) >= (12, 9) else []
+            options = [*options, *uncached]
             flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
             failed = self._library.nvrtcCompileProgram(program, len(options), flags)
             message = self._bytes("ProgramLog", program).rstrip(b"\0").decode(errors="replace")
@@ -78,6 +82,7 @@ class Nvrtc:
         _call(self._library, name, *arguments)
 
 
+@functools.cache
 def installed() -> str | None:
     """The release of the NVRTC wheel, without loading 140 MB: a look at file names, 0.4 ms.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -295,12 +296,19 @@ def assert_falls_back(cubins: Cubins, caplog: pytest.LogCaptureFixture) -> None:
     assert spare in path.parents
 
 
+def unknown_user(_: int) -> object:
+    raise KeyError
+
+
+@pytest.mark.parametrize("home", ["/dev/null/nobody", None])
 def test_an_absent_home_falls_back(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    home: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delenv("TRTPATCH_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/dev/null/nobody")
+    for name in ("TRTPATCH_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if home:
+        monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr(pwd, "getpwuid", unknown_user)
     cubins = Cubins()
     assert_falls_back(cubins, caplog)
     spare = cubins.folder
