@@ -94,7 +94,7 @@ class Stored:
 
     Attributes:
         path: the file.
-        label: patch and target, `decode_yolox-sm_90`.
+        label: patch and target, `decode_mine-sm_90`.
         size_bytes: size on disk.
         used: when it was last written or read, in seconds since 1970.
     """
