@@ -1,0 +1,278 @@
+"""`run`, `check`, `inspect` and `record` on recorded outputs whose boxes are known by hand."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+from trtpatch.cli import main
+from trtpatch.engines import EngineInfo, Tensor
+from trtpatch.engines.metadata import Metadata
+from trtpatch.engines.recorded import RecordedFrame, save_recording
+
+ANCHORS, CLASSES = 21, 2
+WIDTH, HEIGHT = 64, 32
+"""Into 32 x 32 model pixels: half the size, 8 rows of padding at the top."""
+FOUND = {
+    "width": WIDTH,
+    "height": HEIGHT,
+    "detections": [{"box": [24.0, 12.0, 40.0, 20.0], "score": 0.75, "label": 1, "name": "dog"}],
+    "counters": {
+        "candidates": 2,
+        "kept": 1,
+        "dropped_topk": 0,
+        "dropped_max": 0,
+        "dropped_nan": 1,
+    },
+}
+
+
+def head() -> np.ndarray:
+    """A YOLOv8 head: a box, a worse one upon it, and one whose score is not a number."""
+    out = np.zeros((1, 4 + CLASSES, ANCHORS), np.float32)
+    out[0, :4, 3] = 16, 16, 8, 4
+    out[0, 5, 3] = 0.75
+    out[0, :4, 4] = 16, 16, 8, 4.5
+    out[0, 5, 4] = 0.5
+    out[0, 4, 9] = np.nan
+    return out
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    info = EngineInfo(
+        kind="ort",
+        path="tiny.onnx",
+        flavour="onnxruntime",
+        version="1.0",
+        inputs=(Tensor("images", "float32", (1, 3, 32, 32)),),
+        outputs=(Tensor("output0", "float32", (1, 4 + CLASSES, ANCHORS)),),
+        metadata=Metadata(names=("cat", "dog"), stride=32),
+    )
+    frame = RecordedFrame({"output0": head()}, np.array([[HEIGHT, WIDTH]], np.int32))
+    save_recording(tmp_path / "tiny.npz", info=info, frames=[frame] * 3)
+    (tmp_path / "p.yaml").write_text("engine: {path: tiny.npz}\nexecutor: cpu\n")
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (WIDTH, HEIGHT), (60, 90, 30)).save(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def test_json_is_exactly_what_is_promised(folder: Path) -> None:
+    text = invoke("run", "p.yaml", "a.png", "b.png", "--json", "-").stdout
+    assert json.loads(text) == [{"image": "a.png", **FOUND}, {"image": "b.png", **FOUND}]
+    first = json.loads(text)[0]
+    assert list(first) == ["image", "width", "height", "detections", "counters"]
+    assert list(first["detections"][0]) == ["box", "score", "label", "name"]
+
+
+def test_json_lines_are_the_same_objects(folder: Path) -> None:
+    invoke("run", "p.yaml", "a.png", "b.png", "--jsonl", "out.jsonl", "--json", "out.json")
+    lines = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == json.loads((folder / "out.json").read_text())
+    assert len(lines) == 2
+
+
+def test_table_shows_boxes_and_every_counter(folder: Path) -> None:
+    text = invoke("run", "p.yaml", "a.png").stdout
+    assert re.search(r"dog +0\.750 +24\.0 +12\.0 +40\.0 +20\.0", text)
+    assert "2 candidates, 1 kept; dropped: 0 by top-k, 0 by the maximum, 1 not a number" in text
+    assert "executor cpu" in text
+
+
+def test_runtime_parameter(folder: Path) -> None:
+    text = invoke("run", "p.yaml", "a.png", "--set", "score_threshold=0.8", "--json", "-").stdout
+    assert json.loads(text)[0]["counters"]["candidates"] == 0
+    text = invoke("run", "p.yaml", "a.png", "--set", "iou_threshold=1", "--json", "-").stdout
+    assert json.loads(text)[0]["counters"]["kept"] == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("scor_threshold=0.4", "Did you mean 'score_threshold'?"),
+        ("iou_threshold=4", "expected 0.0 to 1.0, found 4"),
+        ("iou_threshold=nan", "expected a finite number"),
+        ("score_threshold=high", "expected a name and a number"),
+        ("score_threshold", "expected a name and a number"),
+        ("pre_nms_topk=1.5", "expected a whole number"),
+        ("max_detections=5", "no runtime parameter"),
+        ("self=1", "no runtime parameter 'self'"),
+    ],
+)
+def test_wrong_setting(folder: Path, setting: str, said: str) -> None:
+    assert said in invoke("run", "p.yaml", "a.png", "--set", setting, code=2).stderr
+
+
+def test_times_of_each_stage(folder: Path) -> None:
+    text = invoke("run", "p.yaml", "a.png", "b.png", "--time").stdout
+    table = text.partition("stage")[2]
+    assert "mean of 1 more" in table
+    for stage in ("read files", "resize_letterbox", "engine", "decode_yolov8", "select_nms", "all"):
+        assert re.search(rf"^{stage} +\d+\.\d\d +\d+\.\d\d$", table, re.MULTILINE), stage
+
+
+def test_time_keeps_json_clean(folder: Path) -> None:
+    result = invoke("run", "p.yaml", "a.png", "--time", "--json", "-")
+    json.loads(result.stdout)
+    assert "select_nms" in result.stderr
+
+
+def test_save_draws_the_box(folder: Path) -> None:
+    text = invoke("run", "p.yaml", "a.png", "--save", "new/out.png").stdout
+    assert "1 found" in text
+    assert "1 not a number" in text
+    with Image.open(folder / "new/out.png") as drawn:
+        assert drawn.size == (WIDTH, HEIGHT)
+        assert drawn.getpixel((40, 18)) != (60, 90, 30)
+        assert drawn.getpixel((60, 2)) == (60, 90, 30)
+
+
+@pytest.mark.parametrize(
+    ("target", "files"),
+    [
+        ("out/", {"out/a.png", "out/b.png"}),
+        ("out", {"out/a.png", "out/b.png"}),
+        ("found_{name}.jpg", {"found_a.jpg", "found_b.jpg"}),
+    ],
+)
+def test_save_several(folder: Path, target: str, files: set[str]) -> None:
+    before = set(folder.rglob("*.*"))
+    invoke("run", "p.yaml", "a.png", "b.png", "--save", target)
+    new = set(folder.rglob("*.*")) - before
+    assert {str(path.relative_to(folder)) for path in new} == files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a.png", "b.png", "--save", "out.png"], "one file for 2 pictures"),
+        (["a.png", "--save", "a.png"], "would overwrite a picture that is read"),
+        (["a.png", "b.png", "--save", "./"], "would overwrite a picture that is read"),
+        (["a.png", "other/a.png", "--save", "out/"], "would hold both a.png and"),
+        (["a.png", "--save", "out.txt"], "cannot be written as a picture"),
+        (["a.png", "--json", "none/out.json"], "there is no such folder"),
+        (["a.png", "--json", "-", "--jsonl", "-"], "cannot both print"),
+        (["a.png", "--json", "."], "Is a directory"),
+        (["empty"], "no picture in this folder"),
+    ],
+)
+def test_wrong_target(folder: Path, arguments: list[str], said: str) -> None:
+    (folder / "empty").mkdir()
+    (folder / "other").mkdir()
+    (folder / "other/a.png").write_bytes((folder / "a.png").read_bytes())
+    assert said in invoke("run", "p.yaml", *arguments, code=2).stderr
+
+
+def test_a_folder_stands_for_its_pictures(folder: Path) -> None:
+    text = invoke("run", "p.yaml", str(folder), "--jsonl", "-").stdout
+    names = [Path(json.loads(line)["image"]).name for line in text.splitlines()]
+    assert names == ["a.png", "b.png"]
+
+
+def test_a_recording_is_never_played_to_the_wrong_picture(folder: Path) -> None:
+    result = invoke("run", "p.yaml", "missing.png", "a.png", "--json", "out.json", code=2)
+    assert "missing.png: no such file" in result.stderr
+    assert not (folder / "out.json").exists()
+
+
+def test_more_pictures_than_were_recorded(folder: Path) -> None:
+    result = invoke("run", "p.yaml", "a.png", "b.png", "a.png", "b.png", code=2)
+    assert "3 frames were recorded and all have been played" in result.stderr
+
+
+def test_check_shows_what_maps_to_what(folder: Path) -> None:
+    (folder / "p.yaml").write_text(
+        "engine: {path: tiny.npz}\nparams:\n  select_nms: {iou_threshold: 0.6}\nexecutor: cpu\n"
+    )
+    text = invoke("check", "p.yaml", "--memory").stdout
+    for pattern in (
+        r"out +output0 float32 \[1, 6, 21\]",
+        r"rule +yolov8 \(.*registry\.yaml:\d+\)",
+        r"head +<- +engine\.output0 +float32 +\[1, 6, 21\]",
+        r"iou_threshold = 0\.6 +\(p\.yaml:3, may change while running\)",
+        r"color = rgb +\(.*registry\.yaml:\d+\)",
+        r"fit = letterbox +\(default\)",
+        r"A = 21, C = 2",
+        r"launch +decode_yolov8 grid \(1, 1, 1\) block \(128, 1, 1\)",
+        r"engine\.images +work +float32 +\[1, 3, 32, 32\] +12,288",
+        r"classes +2 with names",
+        r"nothing was compiled or run",
+    ):
+        assert re.search(pattern, text), pattern
+
+
+def test_check_json_is_the_same_report(folder: Path) -> None:
+    report = json.loads(invoke("check", "p.yaml", "--json").stdout)
+    assert report["rule"] == "yolov8"
+    assert [step["name"] for step in report["steps"]][1] == "engine"
+    assert sum(report["region_bytes"].values()) > 12288
+    assert {b["name"] for b in report["buffers"]} >= {"engine.images", "engine.output0"}
+
+
+def test_inspect_a_recording(folder: Path) -> None:
+    text = invoke("inspect", "tiny.npz").stdout
+    for pattern in (
+        r"kind +recording, onnxruntime 1\.0",
+        r"in +images float32 \[1, 3, 32, 32\]",
+        r"rule +yolov8",
+        r"classes +2: cat, dog",
+        r"stride +32 px",
+    ):
+        assert re.search(pattern, text), pattern
+    assert json.loads(invoke("inspect", "tiny.npz", "--json").stdout)["rule"]["name"] == "yolov8"
+
+
+def test_record_again_gives_the_same_frames(folder: Path) -> None:
+    text = invoke("record", "p.yaml", "a.png", "b.png", "-o", "again.npz").stdout
+    assert "2 pictures" in text
+    (folder / "q.yaml").write_text("engine: {path: again.npz}\nexecutor: cpu\n")
+    replayed = invoke("run", "q.yaml", "a.png", "b.png", "--json", "-").stdout
+    assert replayed == invoke("run", "p.yaml", "a.png", "b.png", "--json", "-").stdout
+
+
+def test_record_needs_its_ending(folder: Path) -> None:
+    assert ".npz" in invoke("record", "p.yaml", "a.png", "-o", "again.onnx", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("engine: {pth: tiny.npz}", "p.yaml:1:10: unknown key 'pth'. Did you mean 'path'?"),
+        ("engine: {path: tiny.npz}\nexceutor: cpu", "Did you mean 'executor'?"),
+        ("engine: {path: tiny.npz}\nrule: yolov9", "no rule is called 'yolov9'"),
+        ("engine: {path: none.onnx}", "none.onnx: no such file"),
+        ("engine: {path: a.png}", "it is a PNG picture"),
+        ("engine: {path: p.yaml}", "it is a text file"),
+        ("engine: [", "p.yaml:"),
+        ("", "p.yaml"),
+    ],
+)
+def test_mistakes_in_the_pipeline_file(folder: Path, text: str, said: str) -> None:
+    (folder / "p.yaml").write_text(text + "\n")
+    for arguments in (["check", "p.yaml"], ["run", "p.yaml", "a.png"]):
+        result = invoke(*arguments, code=2)
+        assert result.stderr.startswith("error: ")
+        assert said in result.stderr
+
+
+def test_no_pipeline_file(folder: Path) -> None:
+    assert "none.yaml: cannot be read" in invoke("run", "none.yaml", "a.png", code=2).stderr
+
+
+def test_the_wrong_rule_names_both_shapes(folder: Path) -> None:
+    (folder / "p.yaml").write_text("engine: {path: tiny.npz}\nrule: yolox\nexecutor: cpu\n")
+    said = invoke("check", "p.yaml", code=2).stderr
+    assert "output0 float32 [1, 6, 21]" in said
+    assert "[N, A, 5 + C]" in said
