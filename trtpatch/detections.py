@@ -113,6 +113,11 @@ class Results(Sequence[Detections]):
             ]
         return self._detections[index]
 
+    def prefetch(self) -> None:
+        """Start bringing the results to the host, without waiting."""
+        for raw, _ in self._batches:
+            raw.prefetch()
+
     def device(self) -> list[dict[str, Any]]:
         """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
 

@@ -6,12 +6,12 @@ An executor is made once for a plan and an engine, and run once a batch. It owns
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from trtpatch.engines import Engine
-from trtpatch.errors import EngineError
+from trtpatch.errors import CaptureError, EngineError
 from trtpatch.frame import Frame
 from trtpatch.plan import Plan
 
@@ -21,6 +21,9 @@ Timings = dict[str, float]
 
 class Raw(Protocol):
     """The tensors of a plan's last port, for one batch."""
+
+    def prefetch(self) -> None:
+        """Start the copy to the host, without waiting."""
 
     def host(self) -> Arrays:
         """The tensors as NumPy arrays, under the names of their fields; waits for them."""
@@ -34,9 +37,15 @@ class Raw(Protocol):
 
 
 class Executor(Protocol):
-    """Walks a plan."""
+    """Walks a plan.
+
+    Attributes:
+        name: `gpu`, `host` or `cpu`.
+        notes: what the user is told at load.
+    """
 
     name: str
+    notes: tuple[str, ...]
 
     def run(
         self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
@@ -64,6 +73,9 @@ class Executor(Protocol):
     def set(self, buffer: str, value: float) -> None:
         """Change a runtime parameter, by the name of its buffer, from the next frame on."""
 
+    def reserve(self, depth: int) -> None:
+        """Have room for so many batches under way at once."""
+
     def close(self) -> None:
         """Give up all memory; the executor cannot run any more."""
 
@@ -85,17 +97,27 @@ def gpu_found() -> bool:
         return False
 
 
-def make_executor(name: str, plan: Plan, engine: Engine | None, *, device: int = 0) -> Executor:
+def make_executor(
+    name: str,
+    plan: Plan,
+    engine: Engine | None,
+    *,
+    device: int = 0,
+    graph: Literal["auto", "required", "off"] = "auto",
+) -> Executor:
     """The executor of that name, ready to run. A plan without an engine's step needs no engine.
 
     Raises:
         EngineError: the engine needs a GPU and the executor has none.
         CompileError: a kernel does not compile.
+        CaptureError: `graph` is `required`, but not all can be captured.
     """
+    if graph == "required" and name != "gpu":
+        raise CaptureError(f"'graph: required', but executor {name!r} has no CUDA Graphs")
     if name == "gpu":
         from trtpatch.executors.gpu import GpuExecutor
 
-        return GpuExecutor(plan, engine, device=device)
+        return GpuExecutor(plan, engine, device=device, graph=graph)
     if engine is not None and engine.on_device:
         raise EngineError(f"{engine.info.path} runs on a GPU; executor {name!r} does not")
     if name == "host":

@@ -1,12 +1,13 @@
-"""The `gpu` executor: kernels and engine on one stream of their own.
+"""The `gpu` executor: kernels and engine on one stream, replayed as one CUDA Graph.
 
-Per batch: one copy in of the pictures and one of the small frame table, the walk, one copy of the
-results to memory that the caller keeps. The host waits for nothing in between.
+Per batch: the pictures are copied in on a stream of their own, so that they overlap with the batch
+before; then the frame table, the walk and one copy of the results go on the main stream; results
+that are asked for come back on a third. The host waits for nothing in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,49 +15,43 @@ import numpy as np
 from trtpatch.cubins import Cubins
 from trtpatch.engines import Engine, HostEngine
 from trtpatch.errors import InputError
-from trtpatch.executors import Arrays, Timings
+from trtpatch.executors import Timings
+from trtpatch.executors.capture import Call, GraphMode, capture_walk
+from trtpatch.executors.download import DeviceRaw, Layout
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.staging import Staging
+from trtpatch.executors.ring import Ring, Slot, copy_in, write_settings
 from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 from trtpatch.plan import REGIONS, EngineStep, Plan
-from trtpatch.spec.ports import PORTS
 
-
-class DeviceRaw:
-    """A batch's results in GPU memory of their own, and the event after which they are there."""
-
-    def __init__(self, arrays: Mapping[str, Any], stream: Any) -> None:
-        self._arrays = arrays
-        self._stream = stream
-        self._event = stream.record()
-
-    def host(self) -> Arrays:
-        """The tensors as NumPy arrays; waits for this batch alone."""
-        self._event.synchronize()
-        return {name: array.get(stream=self._stream) for name, array in self._arrays.items()}
-
-    def device(self) -> Mapping[str, Any]:
-        """The tensors as CuPy arrays; CuPy's current stream waits for them, the host does not."""
-        import cupy
-
-        cupy.cuda.get_current_stream().wait_event(self._event)
-        return self._arrays
+DEPTH = 3
+"""Batches that may be under way at once, where nothing else is asked for."""
 
 
 class GpuExecutor:
-    """Walks a plan on one GPU."""
+    """Walks a plan on one GPU.
+
+    Attributes:
+        notes: what the user is told at load, such as a step outside the graph.
+    """
 
     name = "gpu"
 
     def __init__(
-        self, plan: Plan, engine: Engine | None, *, device: int, cubins: Cubins | None = None
+        self,
+        plan: Plan,
+        engine: Engine | None,
+        *,
+        device: int,
+        graph: GraphMode = "auto",
+        cubins: Cubins | None = None,
     ) -> None:
-        """Compile the kernels and allocate every buffer.
+        """Compile the kernels, allocate every buffer, run the engine once, capture the graph.
 
         Raises:
-            InputError: there is no GPU of that number.
+            InputError: there is no GPU of that number, or its memory does not suffice.
             CompileError: a kernel does not compile, or does not fit the GPU.
+            CaptureError: `graph` is `required` and a step cannot be captured.
         """
         import cupy
 
@@ -68,41 +63,54 @@ class GpuExecutor:
         self._device = cupy.cuda.Device(device)
         with self._device:
             self._stream = cupy.cuda.Stream(non_blocking=True)
+            self._copy_stream = cupy.cuda.Stream(non_blocking=True)
+            self._out_stream = cupy.cuda.Stream(non_blocking=True)
             with self._stream:
-                self._regions: dict[str, Any] = {
-                    region: cupy.zeros(max(1, plan.region_bytes(region)), np.uint8)
-                    for region in REGIONS
-                }
-            self._arrays = views(plan, self._regions)
-            self._staging = Staging(self._regions["frame"])
-            self._table = views(plan, {"frame": self._staging.table})
-            for _, setting in plan.settings:
-                self._table[setting.buffer][0] = setting.value
-            kernels = Kernels(self._device, cubins or Cubins())
-            self._walk: list[tuple[str, Callable[[], None]]] = [
-                (step.name, self._engine_call(step))
-                if isinstance(step, EngineStep)
-                else (step.name, kernels.bind(step, lambda name: self._arrays[name].data.ptr))
-                for step in plan.steps
-            ]
-            self._warm_up()
+                self._allocate()
+                self._calls = self._bind(Kernels(self._device, cubins or Cubins()))
+                self._settings = {s.buffer: s.value for _, s in plan.settings}
+                self._upload(self._ring.take(), [])
+                self._warm_up()
+                walk = capture_walk(self._calls, self._stream, graph)
+        self._walk = walk
+        self.notes = walk.notes
 
-    def _warm_up(self) -> None:
-        """Run the engine once on nothing: it compiles and allocates on its first run."""
-        if self._engine is not None and self._engine.on_device:
-            self.put_frames([])
-            self.walk()
-            self._stream.synchronize()
-            self._engine.keep_compiled()
+    def _allocate(self) -> None:
+        import cupy
 
-    def _engine_call(self, step: EngineStep) -> Callable[[], None]:
+        sizes = {region: max(1, self._plan.region_bytes(region)) for region in REGIONS}
+        try:
+            self._regions: dict[str, Any] = {r: cupy.zeros(n, np.uint8) for r, n in sizes.items()}
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            parts = ", ".join(f"{region} {size / 2**20:.1f} MiB" for region, size in sizes.items())
+            raise InputError(
+                f"the GPU's memory does not suffice for this plan, which needs {parts}"
+                f" ('trtpatch check --memory' lists every buffer): {error}"
+            ) from None
+        self._arrays = views(self._plan, self._regions)
+        self._layout = Layout.of(self._plan)
+        self._ring = Ring(sizes["frame"], DEPTH)
+
+    def _bind(self, kernels: Kernels) -> list[Call]:
+        cleared = self._regions["cleared"]
+        clear = Call("clear", lambda: cleared.data.memset_async(0, cleared.nbytes, self._stream))
+        steps = [
+            self._engine_call(step)
+            if isinstance(step, EngineStep)
+            else Call(step.name, kernels.bind(step, lambda name: self._arrays[name].data.ptr))
+            for step in self._plan.steps
+        ]
+        return [clear, *steps]
+
+    def _engine_call(self, step: EngineStep) -> Call:
         engine = self._engine
         assert engine is not None
         if engine.on_device:
             bound = {**step.inputs, **step.outputs}
             addresses = {name: self._arrays[buffer].data.ptr for name, buffer in bound.items()}
-            return lambda: engine.enqueue(addresses, self._stream.ptr)
-        return lambda: self._run_on_host(engine, step)
+            return Call(step.name, lambda: engine.enqueue(addresses, self._stream.ptr))
+        obstacle = f"{engine.info.flavour} runs on the host"
+        return Call(step.name, lambda: self._run_on_host(engine, step), obstacle)
 
     def _run_on_host(self, engine: HostEngine, step: EngineStep) -> None:
         inputs = step.inputs if engine.needs_inputs else {}
@@ -112,6 +120,14 @@ class GpuExecutor:
         for name, buffer in step.outputs.items():
             self._arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
         self._stream.synchronize()
+
+    def _warm_up(self) -> None:
+        """Run the engine once on nothing: it compiles and allocates on its first run."""
+        if self._engine is not None and self._engine.on_device:
+            for call in self._calls:
+                call.run()
+            self._stream.synchronize()
+            self._engine.keep_compiled()
 
     def run(
         self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
@@ -125,11 +141,13 @@ class GpuExecutor:
                 producer = cupy.cuda.ExternalStream(stream)
                 self._stream.wait_event(producer.record())
             before = self._mark(timings)
-            self.put_frames(frames)
+            slot = self._ring.take()
+            self._upload(slot, frames)
             after = self._mark(timings)
             self.walk(timings)
-            kept = {"result": self._regions["result"].copy()}
-            raw = DeviceRaw(self._results(kept), self._stream)
+            slot.release(self._stream)
+            kept = self._regions["result"].copy()
+            raw = DeviceRaw(kept, self._layout, self._stream.record(), self._out_stream)
             if producer is not None:
                 producer.wait_event(self._stream.record())
             if timings is not None:
@@ -139,25 +157,34 @@ class GpuExecutor:
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""
         with self._device, self._stream:
-            self._staging.wait()
-            put_frames(self._table, self._staging.place(frames))
-            self._staging.upload(self._stream)
+            slot = self._ring.take()
+            self._upload(slot, frames)
+            slot.release(self._stream)
+
+    def _upload(self, slot: Slot, frames: Sequence[Frame]) -> None:
+        table = views(self._plan, {"frame": slot.table})
+        put_frames(table, slot.place(frames, self._copy_stream, self._stream))
+        write_settings(table, self._settings)
+        copy_in(self._regions["frame"], slot.table, slot.table.nbytes, self._stream)
 
     def walk(self, timings: Timings | None = None) -> None:
-        """See `Executor.walk`."""
+        """See `Executor.walk`. With `timings` the steps are launched one by one, not as a graph."""
         import cupy
 
         with self._device, self._stream:
+            if timings is None:
+                self._walk()
+                return
             marks = [self._mark(timings)]
-            cleared = self._regions["cleared"]
-            cleared.data.memset_async(0, cleared.nbytes, self._stream)
-            for _, call in self._walk:
-                call()
+            for call in self._calls:
+                call.run()
                 marks.append(self._mark(timings))
-            if timings is not None:
-                self._stream.synchronize()
-                for (name, _), start, end in zip(self._walk, marks, marks[1:], strict=False):
-                    timings[name] = cupy.cuda.get_elapsed_time(start, end)
+            self._stream.synchronize()
+            for call, start, end in zip(self._calls, marks, marks[1:], strict=False):
+                timings[call.name] = cupy.cuda.get_elapsed_time(start, end)
+
+    def _mark(self, timings: Timings | None) -> Any:
+        return self._stream.record() if timings is not None else None
 
     def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
         """See `Executor.write`."""
@@ -172,27 +199,25 @@ class GpuExecutor:
             array: np.ndarray[Any, Any] = self._arrays[buffer].get(stream=self._stream)
         return array
 
-    def _mark(self, timings: Timings | None) -> Any:
-        return self._stream.record() if timings is not None else None
-
-    def _results(self, regions: Mapping[str, Any]) -> dict[str, Any]:
-        arrays = views(self._plan, regions)
-        names = self._plan.result_buffers
-        return {name: arrays[names[name]] for name, _ in PORTS[self._plan.result].fields()}
-
     def set(self, buffer: str, value: float) -> None:
         """See `Executor.set`."""
-        self._staging.wait()
-        self._table[buffer][0] = value
+        self._settings[buffer] = value
+
+    def reserve(self, depth: int) -> None:
+        """See `Executor.reserve`."""
+        with self._device:
+            self._ring.at_least(depth)
 
     def close(self) -> None:
         """See `Executor.close`; waits for what is under way."""
         with self._device:
             self._stream.synchronize()
-            self._walk.clear()
-            self._arrays.clear()
-            self._regions.clear()
-            self._staging.close()
+            self._copy_stream.synchronize()
+            self._out_stream.synchronize()
+        self._calls = []
+        del self._walk, self._ring
+        self._arrays.clear()
+        self._regions.clear()
 
 
 def views(plan: Plan, regions: Mapping[str, Any]) -> dict[str, Any]:

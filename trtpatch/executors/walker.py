@@ -22,6 +22,9 @@ class HostRaw:
     def __init__(self, arrays: Arrays) -> None:
         self._arrays = arrays
 
+    def prefetch(self) -> None:
+        """See `Raw.prefetch`; they are here."""
+
     def host(self) -> Arrays:
         """The tensors of the last port, by field."""
         return self._arrays
@@ -35,6 +38,7 @@ class HostWalker:
     """Walks a plan in host memory; a subclass says how a patch is called."""
 
     name = ""
+    notes: tuple[str, ...] = ()
 
     def __init__(self, plan: Plan, engine: HostEngine | None) -> None:
         self.plan = plan
@@ -90,11 +94,15 @@ class HostWalker:
 
     def read(self, buffer: str) -> np.ndarray[Any, Any]:
         """See `Executor.read`."""
-        return self.arrays[buffer].copy()
+        array: np.ndarray[Any, Any] = self.arrays[buffer].copy()
+        return array
 
     def set(self, buffer: str, value: float) -> None:
         """See `Executor.set`."""
         self.arrays[buffer][0] = value
+
+    def reserve(self, depth: int) -> None:
+        """See `Executor.reserve`; one batch at a time runs here."""
 
     def close(self) -> None:
         """See `Executor.close`."""

@@ -61,6 +61,8 @@ class PipelineSpec(Schema):
     """Who runs the patches; auto takes gpu where CuPy finds one, else cpu."""
     device: Annotated[int, Field(ge=0)] = 0
     """Which GPU, as CUDA numbers them."""
+    graph: Literal["auto", "required", "off"] = "auto"
+    """CUDA Graph of the whole walk: what can be captured, all of it or an error, or none."""
 
     @model_validator(mode="after")
     def _one_way(self) -> PipelineSpec:

@@ -1,0 +1,88 @@
+"""A batch's results in GPU memory of their own, and their way back to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trtpatch.executors import Arrays
+from trtpatch.plan import Plan
+from trtpatch.spec.ports import PORTS
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each field of the results lies in the `result` region: bytes, dtype, shape."""
+
+    fields: Mapping[str, tuple[int, int, str, tuple[int, ...]]]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Layout:
+        """The layout of a plan's results."""
+        names = plan.result_buffers
+        buffers = {
+            field: plan.buffers[names[field]]
+            for field, _ in (PORTS[plan.result].fields() if plan.result else ())
+        }
+        return cls(
+            {f: (b.offset, b.offset + b.nbytes, b.dtype, b.shape) for f, b in buffers.items()}
+        )
+
+    def views(self, block: Any) -> dict[str, Any]:
+        """A typed array over each field of a block of bytes."""
+        return {
+            field: block[start:end].view(dtype).reshape(shape)
+            for field, (start, end, dtype, shape) in self.fields.items()
+        }
+
+
+class DeviceRaw:
+    """See `Raw`. The block is the caller's: later batches do not touch it."""
+
+    def __init__(self, block: Any, layout: Layout, computed: Any, out_stream: Any) -> None:
+        """Take a block of bytes that is filled once the event `computed` has passed."""
+        self._block = block
+        self._layout = layout
+        self._computed = computed
+        self._stream = out_stream
+        self._downloaded: Any = None
+        self._pinned: Any = None
+        self._host: Arrays | None = None
+
+    def prefetch(self) -> None:
+        """See `Raw.prefetch`."""
+        import cupy
+
+        if self._pinned is None:
+            size = self._block.nbytes
+            self._pinned = cupy.cuda.alloc_pinned_memory(size)
+            self._stream.wait_event(self._computed)
+            runtime = cupy.cuda.runtime
+            runtime.memcpyAsync(
+                self._pinned.ptr,
+                self._block.data.ptr,
+                size,
+                runtime.memcpyDeviceToHost,
+                self._stream.ptr,
+            )
+            self._downloaded = self._stream.record()
+
+    def host(self) -> Arrays:
+        """See `Raw.host`."""
+        if self._host is None:
+            self.prefetch()
+            self._downloaded.synchronize()
+            pinned = np.frombuffer(self._pinned, np.uint8, self._block.nbytes)
+            self._host = self._layout.views(pinned.copy())
+            self._pinned = None
+        return self._host
+
+    def device(self) -> Mapping[str, Any]:
+        """See `Raw.device`; CuPy's current stream waits for the batch."""
+        import cupy
+
+        cupy.cuda.get_current_stream().wait_event(self._computed)
+        return self._layout.views(self._block)

@@ -1,0 +1,36 @@
+"""Results in order while the next pictures are under way."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from trtpatch.detections import Detections, Results
+
+
+def stream_results(
+    images: Iterable[Any], start: Callable[[list[Any]], Results], *, batch: int, depth: int
+) -> Iterator[Detections]:
+    """Start batches ahead of the one whose results are given.
+
+    Args:
+        images: pictures, taken from the iterable as they are needed.
+        start: puts a batch under way without waiting for it.
+        batch: pictures a batch.
+        depth: batches under way at once; 1 waits for each before the next.
+
+    Yields:
+        One result a picture, in order. Closing the iterator early drops the rest.
+    """
+    under_way: deque[Results] = deque()
+    pictures = iter(images)
+    while chunk := list(itertools.islice(pictures, batch)):
+        results = start(chunk)
+        results.prefetch()
+        under_way.append(results)
+        if len(under_way) >= depth:
+            yield from under_way.popleft()
+    for results in under_way:
+        yield from results
