@@ -237,6 +237,8 @@ def test_inspect_a_recording(folder: Path) -> None:
 def test_record_again_gives_the_same_frames(folder: Path) -> None:
     text = invoke("record", "p.yaml", "a.png", "b.png", "-o", "again.npz").stdout
     assert "2 pictures" in text
+    modes = {(folder / name).stat().st_mode for name in ("again.npz", "p.yaml")}
+    assert len(modes) == 1, "a recording is as readable as any other new file"
     (folder / "q.yaml").write_text("engine: {path: again.npz}\nexecutor: cpu\n")
     replayed = invoke("run", "q.yaml", "a.png", "b.png", "--json", "-").stdout
     assert replayed == invoke("run", "p.yaml", "a.png", "b.png", "--json", "-").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -33,10 +34,9 @@ def engine_cache(folder: Path | None = None) -> Path:
 
 def keep(path: Path, data: bytes) -> Path:
     """Write a file so that nobody ever sees a part of it; the last of several writers wins."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    part = Path(name)
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:  # not mkstemp: the user's umask says who may read it
             file.write(data)
         part.replace(path)
     except BaseException:
