@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trtpatch import engines, executors
 from trtpatch.catalog import Catalog, Patch
-from trtpatch.detections import Results
+from trtpatch.detections import Detections, Results
 from trtpatch.engines.build import BuildOptions
 from trtpatch.errors import EngineError, InputError, MatchError
 from trtpatch.executors import Timings
@@ -28,6 +28,7 @@ from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.pipeline import PipelineSpec
 from trtpatch.spec.registry import ENGINE
 from trtpatch.spec.validate import choose, validate
+from trtpatch.streaming import stream_results
 
 
 class Loaded:
@@ -125,7 +126,11 @@ class Pipeline:
         self._color = loaded.spec.color
         self._engine = loaded.engine
         self._executor = executors.make_executor(
-            loaded.executor_name, loaded.plan, loaded.engine, device=loaded.spec.device
+            loaded.executor_name,
+            loaded.plan,
+            loaded.engine,
+            device=loaded.spec.device,
+            graph=loaded.spec.graph,
         )
         self._lock = threading.Lock()
         self._closed = False
@@ -166,6 +171,24 @@ class Pipeline:
                     assert timings is not None
                     timings[name] = timings.get(name, 0.0) + milliseconds
         return Results(batches, self.class_names)
+
+    def stream(self, images: Iterable[Any], *, depth: int = 3) -> Iterator[Detections]:
+        """Detect objects in pictures as they come, copying and computing at the same time.
+
+        Args:
+            images: pictures as for a call, taken as they are needed.
+            depth: batches under way at once, at most.
+
+        Returns:
+            One `Detections` a picture, in order. It may be closed early.
+
+        Raises:
+            InputError: `depth` is less than 1, or a picture cannot be used.
+        """
+        if depth < 1:
+            raise InputError(f"depth: expected 1 or more batches under way, found {depth}")
+        self._executor.reserve(depth)
+        return stream_results(images, self, batch=self.plan.batch, depth=depth)
 
     def set(self, /, **params: float) -> None:
         """Change runtime parameters from the next call on.
