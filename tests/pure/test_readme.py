@@ -38,7 +38,9 @@ def test_ci_runs_the_two_commands() -> None:
     assert set(commands) <= set((ROOT / ".ci/run").read_text(encoding="utf-8").splitlines())
 
 
-@pytest.mark.parametrize("name", re.findall(r"^trtpatch (\w+)", README, re.MULTILINE))
+@pytest.mark.parametrize(
+    "name", re.findall(r"^trtpatch (\w+)", "".join(blocks("sh")), re.MULTILINE)
+)
 def test_commands_exist(name: str) -> None:
     assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 
