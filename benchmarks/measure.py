@@ -1,0 +1,120 @@
+"""Medians of GPU and host times, and the record of the machine that they were taken on."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def summary(times_us: list[float]) -> dict[str, float]:
+    """Median and spread of times in microseconds."""
+    ordered = sorted(times_us)
+    return {
+        "median_us": round(statistics.median(ordered), 3),
+        "p10_us": round(ordered[len(ordered) // 10], 3),
+        "p90_us": round(ordered[len(ordered) * 9 // 10], 3),
+        "runs": len(ordered),
+    }
+
+
+def gpu_time(run: Callable[[], Any], *, inner: int = 20, repeats: int = 30) -> dict[str, float]:
+    """GPU time of one `run` on CuPy's current stream, from events around `inner` of them."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    for _ in range(3):
+        run()
+    times = []
+    for _ in range(repeats):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(stream)
+        for _ in range(inner):
+            run()
+        end.record(stream)
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / inner)
+    return summary(times)
+
+
+def wall_time(
+    run: Callable[[], Any], *, inner: int = 1, repeats: int = 50, warm: int = 5
+) -> dict[str, float]:
+    """Wall-clock time of one `run`, which waits for its own end."""
+    for _ in range(warm):
+        run()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(inner):
+            run()
+        times.append((time.perf_counter() - start) * 1e6 / inner)
+    return summary(times)
+
+
+def captured(run: Callable[[], Any]) -> Callable[[], None]:
+    """`run` as a CUDA Graph on CuPy's current stream."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    run()
+    stream.synchronize()
+    stream.begin_capture(cupy.cuda.runtime.streamCaptureModeThreadLocal)
+    run()
+    graph = stream.end_capture()
+    return lambda: graph.launch(stream)
+
+
+def machine() -> dict[str, Any]:
+    """GPU, driver, versions and date."""
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    packages = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "torch", "torchvision")
+    packages += ("opencv-python-headless", "onnxruntime", "tensorrt", "tensorrt_rtx_cu13_bindings")
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "gpu": properties["name"].decode(),
+        "driver_cuda": cupy.cuda.runtime.driverGetVersion(),
+        "runtime_cuda": cupy.cuda.runtime.runtimeGetVersion(),
+        "python": platform.python_version(),
+        "cpu": platform.processor() or platform.machine(),
+        "versions": versions,
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def copy_bandwidth() -> dict[str, float]:
+    """Measured device-to-device copy, bytes read plus bytes written, in GB/s."""
+    import cupy
+
+    size = 1 << 30
+    source, target = cupy.zeros(size, cupy.uint8), cupy.zeros(size, cupy.uint8)
+    stream = cupy.cuda.get_current_stream()
+    times = gpu_time(
+        lambda: target.data.copy_from_device_async(source.data, size, stream), inner=5, repeats=10
+    )
+    return {**times, "gb_per_s": round(2 * size / times["median_us"] / 1e3, 1)}
+
+
+def save(name: str, rows: Any, out: str | None = None) -> Path:
+    """Write `results/<name>.json`, or into the folder `out`."""
+    folder = Path(out) if out else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    content = {"machine": machine(), "results": rows}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
