@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trtpatch.cubins import Cubins
 from trtpatch.executors.host_unit import HostUnit
+from trtpatch.executors.sanitizer import Field, sanitize
+from trtpatch.executors.sanitizer_log import Finding
 from trtpatch.plan import Launch
 from trtpatch.unit import C_TYPES, Unit
 
@@ -76,3 +79,41 @@ class Bench:
             args[field] = fields[field].ctypes.data
         launch = launch_of(unit, grid=grid, block=block, shared_bytes=shared_bytes, entry=entry)
         HostUnit.build(unit, self.cubins).launch(launch, args, seed=seed)
+
+    def sanitize(
+        self,
+        text: str,
+        *,
+        grid: Any = 1,
+        block: Any = 32,
+        shared_bytes: int = 0,
+        shuffles: int = 4,
+        outputs: Sequence[str] = ("out",),
+        between: Sequence[str] = (),
+        cleared: Sequence[str] = (),
+        launches: Sequence[Launch] = (),
+        timeout_s: float = 60.0,
+        **arrays: Any,
+    ) -> tuple[Finding, ...]:
+        """Look for faults.
+
+        Arrays are inputs unless they are named: `outputs`, or `between` for scratch; those that
+        are `cleared` begin as zeros.
+        """
+        unit = unit_of(text, arrays)
+        offsets = unit.args_dtype.fields or {}
+        fields = []
+        for name in unit.args_dtype.names or ():
+            role = "out" if name in outputs else "scratch" if name in between else "in"
+            array = arrays[name]
+            data = np.zeros_like(array) if name in cleared else array if role == "in" else None
+            fields.append(Field(name, offsets[name][1], array.dtype, array.shape, role, data))
+        return sanitize(
+            unit,
+            launches or [launch_of(unit, grid=grid, block=block, shared_bytes=shared_bytes)],
+            fields,
+            args=np.zeros(1, unit.args_dtype),
+            cubins=self.cubins,
+            shuffles=shuffles,
+            timeout_s=timeout_s,
+        )

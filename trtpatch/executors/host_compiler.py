@@ -41,12 +41,14 @@ class Recipe:
         target: names it in the cache.
         suffix: of the file in the cache.
         compiling, linking: the compiler's options.
+        gcc: options for compiling that clang does not know.
     """
 
     target: str
     suffix: str
     compiling: tuple[str, ...]
     linking: tuple[str, ...]
+    gcc: tuple[str, ...] = ()
 
 
 # What would kill the process is checked; guards.h answers, so no sanitizer's runtime is linked.
@@ -68,6 +70,7 @@ SANITIZED = Recipe(
         "-fsanitize=address,undefined,float-cast-overflow", "-fsanitize-recover=address",
     ),
     linking=("-fsanitize=address,undefined",),
+    gcc=("-fsanitize-sections=trtpatch_shared",),  # guard zones between shared arrays
 )  # fmt: skip
 
 _DYNAMIC_SHARED = re.compile(
@@ -120,6 +123,11 @@ def find_compiler() -> tuple[str, ...]:
     )
 
 
+def is_clang(compiler: tuple[str, ...]) -> bool:
+    """Whether a command leads to clang, by the name of the file."""
+    return "clang" in Path(compiler[0]).resolve().name
+
+
 def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | None]:
     """Compile a unit, or take it from the cache.
 
@@ -132,7 +140,7 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
     """
     compiler = find_compiler()
     source = _source(unit)
-    flags = (*_ALWAYS, *recipe.compiling)
+    flags = (*_ALWAYS, *recipe.compiling, *(() if is_clang(compiler) else recipe.gcc))
     options = shlex.join((*flags, *recipe.linking))
     key = key_of(unit.name, recipe.target, source, _headers_digest(), options, _identity(compiler))
     if entry := cubins.get(key, suffix=recipe.suffix):
