@@ -114,9 +114,14 @@ class Results(Sequence[Detections]):
         return self._detections[index]
 
     def prefetch(self) -> None:
-        """Start bringing the results to the host, without waiting."""
+        """Start bringing the results to the host; `wait` before letting go of them."""
         for raw, _ in self._batches:
             raw.prefetch()
+
+    def wait(self) -> None:
+        """Wait until the results are on the host."""
+        for raw, _ in self._batches:
+            raw.host()
 
     def device(self) -> list[dict[str, Any]]:
         """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.

@@ -55,32 +55,32 @@ def make_plan(
     return draft.finish(port)
 
 
-def plan_patch(
-    patch: Patch,
+def plan_patches(
+    patches: Sequence[Patch],
     *,
     inputs: Mapping[str, tuple[EngineTensor, ...]],
     outputs: Mapping[str, EngineTensor],
-    params: Mapping[str, ParamValue],
+    params: Params,
     batch: int,
     model_size: tuple[int, int] | None = None,
     frame_bgr: bool = False,
 ) -> Plan:
-    """Bind one patch alone, for tests and measurements.
+    """Bind patches without an engine, for tests and measurements.
 
     Args:
-        patch: the patch.
-        inputs: what it takes, by field, such as `candidates_boxes`; a group has several tensors.
-        outputs: tensors that it gives and whose shapes its inputs do not decide.
-        params: checked values that differ from the defaults.
+        patches: in order.
+        inputs: what they take, by field, such as `candidates_boxes`; a group has several tensors.
+        outputs: tensors that they give and whose shapes the inputs do not decide.
+        params: for a patch's name, the checked values that differ from its defaults.
         batch: images.
         model_size: height and width of the model's picture in pixels.
         frame_bgr: channel order of the frames.
 
     Raises:
-        MatchError: the contract does not fit the tensors.
+        MatchError: a contract does not fit its tensors.
     """
     named = {name: (tensor,) for name, tensor in outputs.items()}
-    draft = _Draft({patch.name: params}, batch, frame_bgr, named, {})
+    draft = _Draft(params, batch, frame_bgr, named, {})
     if model_size is not None:
         draft.symbols.update(model_H=model_size[0], model_W=model_size[1])
     for name, group in inputs.items():
@@ -90,7 +90,8 @@ def plan_patch(
         )
         shapes = tuple(tensor.shape for tensor in group)
         draft.known[name] = plan.Tensor(name, group[0].dtype, shapes, buffers)
-    draft.add_patch(patch)
+    for patch in patches:
+        draft.add_patch(patch)
     return draft.finish("")
 
 

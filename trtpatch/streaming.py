@@ -26,11 +26,15 @@ def stream_results(
     """
     under_way: deque[Results] = deque()
     pictures = iter(images)
-    while chunk := list(itertools.islice(pictures, batch)):
-        results = start(chunk)
-        results.prefetch()
-        under_way.append(results)
-        if len(under_way) >= depth:
+    try:
+        while chunk := list(itertools.islice(pictures, batch)):
+            results = start(chunk)
+            results.prefetch()
+            under_way.append(results)
+            if len(under_way) >= depth:
+                yield from under_way.popleft()
+        while under_way:
             yield from under_way.popleft()
-    for results in under_way:
-        yield from results
+    finally:
+        for results in under_way:
+            results.wait()

@@ -15,7 +15,7 @@ from trtpatch.engines import Tensor as EngineTensor
 from trtpatch.errors import VerifyError
 from trtpatch.frame import Frame, as_frames
 from trtpatch.plan import PatchStep, Plan
-from trtpatch.planner import plan_patch
+from trtpatch.planner import plan_patches
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.ports import PORTS
 
@@ -124,14 +124,14 @@ def plan_case(patch: Patch, case: Case) -> Plan:
     images = case.inputs.get("frame_images")
     first = next(iter(case.inputs.values()))
     batch = len(images) if images is not None else len(_group(first)[0])
-    return plan_patch(
-        patch,
+    return plan_patches(
+        [patch],
         inputs={
             name: tuple(EngineTensor(name, array.dtype.name, array.shape) for array in arrays)
             for name, arrays in given.items()
         },
         outputs=outputs,
-        params=params,
+        params={patch.name: params},
         batch=batch,
         model_size=case.shapes.get("model"),  # type: ignore[arg-type]
         frame_bgr=case.bgr,

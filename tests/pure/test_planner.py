@@ -10,7 +10,7 @@ from trtpatch.catalog import Catalog, Patch
 from trtpatch.engines import Tensor
 from trtpatch.errors import MatchError
 from trtpatch.plan import ALIGNMENT, EngineStep, PatchStep, Plan
-from trtpatch.planner import make_plan, plan_patch
+from trtpatch.planner import make_plan, plan_patches
 from trtpatch.unit import make_unit, pack
 
 
@@ -150,8 +150,8 @@ def levels(*, second: tuple[int, int] = (4, 4)) -> Plan:
         Path("x/decode_levels"),
         *write_spec(GROUPED),
     )
-    return plan_patch(
-        patch,
+    return plan_patches(
+        [patch],
         inputs={
             "boxes": (
                 Tensor("b0", "float16", (2, 64, 8, 8)),

@@ -18,6 +18,7 @@ class Layout:
     """Where each field of the results lies in the `result` region: bytes, dtype, shape."""
 
     fields: Mapping[str, tuple[int, int, str, tuple[int, ...]]]
+    nbytes: int
 
     @classmethod
     def of(cls, plan: Plan) -> Layout:
@@ -27,9 +28,8 @@ class Layout:
             field: plan.buffers[names[field]]
             for field, _ in (PORTS[plan.result].fields() if plan.result else ())
         }
-        return cls(
-            {f: (b.offset, b.offset + b.nbytes, b.dtype, b.shape) for f, b in buffers.items()}
-        )
+        fields = {f: (b.offset, b.offset + b.nbytes, b.dtype, b.shape) for f, b in buffers.items()}
+        return cls(fields, plan.region_bytes("result"))
 
     def views(self, block: Any) -> dict[str, Any]:
         """A typed array over each field of a block of bytes."""
@@ -40,13 +40,19 @@ class Layout:
 
 
 class DeviceRaw:
-    """See `Raw`. The block is the caller's: later batches do not touch it."""
+    """See `Raw`. The memory is the caller's: later batches do not touch it.
 
-    def __init__(self, block: Any, layout: Layout, computed: Any, out_stream: Any) -> None:
-        """Take a block of bytes that is filled once the event `computed` has passed."""
+    Attributes:
+        computed: the event after which the results are there.
+    """
+
+    def __init__(self, block: Any, layout: Layout, out_stream: Any) -> None:
+        """Take GPU memory that is filled once the event `computed` has passed."""
+        import cupy
+
+        self.computed = cupy.cuda.Event(disable_timing=True)
         self._block = block
         self._layout = layout
-        self._computed = computed
         self._stream = out_stream
         self._downloaded: Any = None
         self._pinned: Any = None
@@ -57,13 +63,13 @@ class DeviceRaw:
         import cupy
 
         if self._pinned is None:
-            size = self._block.nbytes
+            size = self._layout.nbytes
             self._pinned = cupy.cuda.alloc_pinned_memory(size)
-            self._stream.wait_event(self._computed)
+            self._stream.wait_event(self.computed)
             runtime = cupy.cuda.runtime
             runtime.memcpyAsync(
                 self._pinned.ptr,
-                self._block.data.ptr,
+                self._block.ptr,
                 size,
                 runtime.memcpyDeviceToHost,
                 self._stream.ptr,
@@ -75,7 +81,7 @@ class DeviceRaw:
         if self._host is None:
             self.prefetch()
             self._downloaded.synchronize()
-            pinned = np.frombuffer(self._pinned, np.uint8, self._block.nbytes)
+            pinned = np.frombuffer(self._pinned, np.uint8, self._layout.nbytes)
             self._host = self._layout.views(pinned.copy())
             self._pinned = None
         return self._host
@@ -84,5 +90,5 @@ class DeviceRaw:
         """See `Raw.device`; CuPy's current stream waits for the batch."""
         import cupy
 
-        cupy.cuda.get_current_stream().wait_event(self._computed)
-        return self._layout.views(self._block)
+        cupy.cuda.get_current_stream().wait_event(self.computed)
+        return self._layout.views(cupy.ndarray(self._layout.nbytes, np.uint8, self._block))

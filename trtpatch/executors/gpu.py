@@ -19,8 +19,7 @@ from trtpatch.executors import Timings
 from trtpatch.executors.capture import Call, GraphMode, capture_walk
 from trtpatch.executors.download import DeviceRaw, Layout
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import Ring, Slot, copy_in, write_settings
-from trtpatch.executors.walker import put_frames
+from trtpatch.executors.ring import Ring, Slot, copy_in, pinned
 from trtpatch.frame import Frame
 from trtpatch.plan import REGIONS, EngineStep, Plan
 
@@ -89,7 +88,14 @@ class GpuExecutor:
             ) from None
         self._arrays = views(self._plan, self._regions)
         self._layout = Layout.of(self._plan)
-        self._ring = Ring(sizes["frame"], DEPTH)
+        self._table_bytes = sizes["frame"]
+        self._frame_address = self._regions["frame"].data.ptr
+        self._ring = Ring(self._make_slot, DEPTH)
+
+    def _make_slot(self) -> Slot:
+        table = pinned(self._table_bytes)
+        table[...] = 0
+        return Slot(table, views(self._plan, {"frame": table}))
 
     def _bind(self, kernels: Kernels) -> list[Call]:
         cleared = self._regions["cleared"]
@@ -144,15 +150,27 @@ class GpuExecutor:
             slot = self._ring.take()
             self._upload(slot, frames)
             after = self._mark(timings)
-            self.walk(timings)
+            if timings is None:
+                self._walk()
+            else:
+                self.walk(timings)
             slot.release(self._stream)
-            kept = self._regions["result"].copy()
-            raw = DeviceRaw(kept, self._layout, self._stream.record(), self._out_stream)
+            raw = DeviceRaw(self._keep_result(), self._layout, self._out_stream)
+            raw.computed.record(self._stream)
             if producer is not None:
                 producer.wait_event(self._stream.record())
             if timings is not None:
                 timings["copy in"] = cupy.cuda.get_elapsed_time(before, after)
             return raw
+
+    def _keep_result(self) -> Any:
+        """Start a copy of the results to memory that later batches do not touch."""
+        import cupy
+
+        result = self._regions["result"]
+        kept = cupy.cuda.alloc(result.nbytes)
+        kept.copy_from_device_async(result.data, result.nbytes, self._stream)
+        return kept
 
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""
@@ -162,10 +180,10 @@ class GpuExecutor:
             slot.release(self._stream)
 
     def _upload(self, slot: Slot, frames: Sequence[Frame]) -> None:
-        table = views(self._plan, {"frame": slot.table})
-        put_frames(table, slot.place(frames, self._copy_stream, self._stream))
-        write_settings(table, self._settings)
-        copy_in(self._regions["frame"], slot.table, slot.table.nbytes, self._stream)
+        slot.place(frames, self._ring.copier, self._copy_stream, self._stream)
+        for buffer, value in self._settings.items():
+            slot.views[buffer][0] = value
+        copy_in(self._frame_address, slot.address, self._table_bytes, self._stream)
 
     def walk(self, timings: Timings | None = None) -> None:
         """See `Executor.walk`. With `timings` the steps are launched one by one, not as a graph."""
@@ -214,8 +232,9 @@ class GpuExecutor:
             self._stream.synchronize()
             self._copy_stream.synchronize()
             self._out_stream.synchronize()
+        self._ring.close()
         self._calls = []
-        del self._walk, self._ring
+        del self._walk
         self._arrays.clear()
         self._regions.clear()
 

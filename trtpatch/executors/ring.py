@@ -6,15 +6,21 @@ pictures. While the GPU computes one batch, the next is copied into the next pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 
 _ALIGNMENT = 256
+_CHUNK_BYTES = 1 << 20
+_COPY_THREADS = min(8, os.cpu_count() or 1)
+_PINNED = 1  # cudaMemoryTypeHost: what pointerGetAttributes says of page-locked host memory
 
 
 class Slot:
@@ -24,76 +30,105 @@ class Slot:
 
     Attributes:
         table: the plan's `frame` region as the host sees it, uint8; pinned.
+        address: of the table.
+        views: typed arrays over the table, by the buffer's name.
     """
 
-    def __init__(self, table_bytes: int) -> None:
+    def __init__(self, table: np.ndarray[Any, Any], views: Mapping[str, Any]) -> None:
         import cupy
 
-        self._pinned_table = cupy.cuda.alloc_pinned_memory(table_bytes)
-        self.table = np.frombuffer(self._pinned_table, np.uint8, table_bytes)
-        self.table[...] = 0
-        self._pinned: Any = None
+        self.table = table
+        self.address: int = table.ctypes.data
+        self.views = views
         self._host = np.empty(0, np.uint8)
         self._pixels: Any = None
-        self._used: Any = None
+        self._copied = cupy.cuda.Event(disable_timing=True)
+        self._used = cupy.cuda.Event(disable_timing=True)
 
     def wait(self) -> None:
         """Wait until the batch that was here last has been read by the GPU."""
-        if self._used is not None:
-            self._used.synchronize()
+        self._used.synchronize()
 
     def release(self, stream: Any) -> None:
         """Free the place as soon as what is on `stream` now has run."""
-        self._used = stream.record()
+        self._used.record(stream)
 
-    def place(self, frames: Sequence[Frame], copy_stream: Any, stream: Any) -> list[Frame]:
-        """Copy host pictures in, on `copy_stream`; `stream` waits for them, the host does not.
+    def place(
+        self, frames: Sequence[Frame], copier: ThreadPoolExecutor, copy_stream: Any, stream: Any
+    ) -> None:
+        """Enter a batch in the table, and start the copies of the pictures in host memory.
 
-        Returns:
-            The frames as kernels will find them, with addresses in GPU memory.
+        Args:
+            frames: the batch.
+            copier: threads that copy pageable memory to pinned memory.
+            copy_stream: where the copies to the GPU go.
+            stream: waits for them; the host waits only where it reads from the caller's own
+                pinned memory, which is the caller's again when this returns.
         """
-        rooms = [
-            0 if f.on_device else -(-f.height * f.width * 3 // _ALIGNMENT) * _ALIGNMENT
-            for f in frames
-        ]
+        rooms = [0 if f.on_device else _room(f) for f in frames]
         total = sum(rooms)
         if not total:
-            return list(frames)
+            put_frames(self.views, frames)
+            return
         self._grow(total)
-        placed, offset = [], 0
+        placed, lent, offset = [], False, 0
         for frame, room in zip(frames, rooms, strict=True):
-            if not frame.on_device:
-                target = self._host[offset : offset + frame.height * frame.width * 3]
-                np.copyto(target.reshape(frame.height, frame.width, 3), frame.pixels)
-                address = self._pixels.data.ptr + offset
-                frame = replace(frame, address=address, pitch=frame.width * 3, on_device=True)
+            if room:
+                target = self._pixels.data.ptr + offset
+                lent |= self._copy(frame, offset, copier, copy_stream)
+                frame = replace(frame, address=target, pitch=frame.width * 3, on_device=True)
                 offset += room
             placed.append(frame)
-        copy_in(self._pixels, self._host, total, copy_stream)
-        stream.wait_event(copy_stream.record())
-        return placed
+        self._copied.record(copy_stream)
+        stream.wait_event(self._copied)
+        put_frames(self.views, placed)
+        if lent:
+            self._copied.synchronize()
+
+    def _copy(
+        self, frame: Frame, offset: int, copier: ThreadPoolExecutor, copy_stream: Any
+    ) -> bool:
+        """Copy one picture; says whether the GPU reads the caller's memory."""
+        size = frame.height * frame.width * 3
+        target = self._pixels.data.ptr + offset
+        if frame.pitch == frame.width * 3 and _is_pinned(frame.address):
+            copy_in(target, frame.address, size, copy_stream)
+            return True
+        host = self._host[offset : offset + size].reshape(frame.height, frame.width, 3)
+        rows = max(1, _CHUNK_BYTES // (frame.width * 3))
+        parts: list[tuple[int, int, Future[None]]] = []
+        for first in range(0, frame.height, rows):
+            last = min(first + rows, frame.height)
+            part = copier.submit(np.copyto, host[first:last], frame.pixels[first:last])
+            parts.append((first, last, part))
+        for first, last, part in parts:
+            part.result()
+            start, length = first * frame.width * 3, (last - first) * frame.width * 3
+            copy_in(target + start, self._host.ctypes.data + offset + start, length, copy_stream)
+        return False
 
     def _grow(self, size: int) -> None:
         import cupy
 
         if len(self._host) < size:
-            self._pinned = cupy.cuda.alloc_pinned_memory(size)
-            self._host = np.frombuffer(self._pinned, np.uint8, size)
+            self._host = pinned(size)
             self._pixels = cupy.empty(size, np.uint8)
 
 
 class Ring:
     """The places of one executor, taken in turn."""
 
-    def __init__(self, table_bytes: int, depth: int) -> None:
-        self._table_bytes = table_bytes
-        self._slots = [Slot(table_bytes) for _ in range(depth)]
+    def __init__(self, make: Callable[[], Slot], depth: int) -> None:
+        """Have `depth` places, each from a call of `make`."""
+        self._make = make
+        self._slots = [make() for _ in range(depth)]
         self._next = 0
+        self.copier = ThreadPoolExecutor(_COPY_THREADS, "trtpatch-copy")
 
     def at_least(self, depth: int) -> None:
         """Have `depth` places or more."""
         while len(self._slots) < depth:
-            self._slots.append(Slot(self._table_bytes))
+            self._slots.append(self._make())
 
     def take(self) -> Slot:
         """The next place; waits where the GPU has not yet read the batch that is in it."""
@@ -102,17 +137,32 @@ class Ring:
         slot.wait()
         return slot
 
+    def close(self) -> None:
+        """End the threads and give the places up."""
+        self.copier.shutdown()
+        self._slots.clear()
 
-def copy_in(target: Any, source: np.ndarray[Any, Any], size: int, stream: Any) -> None:
-    """Start a copy from pinned host memory to the GPU."""
+
+def pinned(size: int) -> np.ndarray[Any, Any]:
+    """Page-locked host memory as an array of bytes."""
+    import cupy
+
+    return np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size)
+
+
+def copy_in(target: int, source: int, size: int, stream: Any) -> None:
+    """Start a copy from pinned host memory to the GPU, by addresses."""
     from cupy.cuda import runtime
 
-    runtime.memcpyAsync(
-        target.data.ptr, source.ctypes.data, size, runtime.memcpyHostToDevice, stream.ptr
-    )
+    runtime.memcpyAsync(target, source, size, runtime.memcpyHostToDevice, stream.ptr)
 
 
-def write_settings(views: Mapping[str, Any], settings: Mapping[str, float]) -> None:
-    """Put runtime parameters into a table."""
-    for buffer, value in settings.items():
-        views[buffer][0] = value
+def _is_pinned(address: int) -> bool:
+    from cupy.cuda import runtime
+
+    return bool(runtime.pointerGetAttributes(address).type == _PINNED)
+
+
+def _room(frame: Frame) -> int:
+    size = frame.height * frame.width * 3
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
