@@ -66,7 +66,7 @@ class Oracle:
 
         height, width = photo.shape[:2]
         gain = min(SIZE / height, SIZE / width)
-        new = round(width * gain), round(height * gain)
+        new = int(width * gain), int(height * gain)
         padded = np.full((SIZE, SIZE, 3), 114, np.uint8)
         padded[: new[1], : new[0]] = cv2.resize(photo[:, :, ::-1], new)
         image = padded.astype(np.float32).transpose(2, 0, 1)[None]
@@ -98,9 +98,8 @@ class Oracle:
         labels, anchors = kept[:, 1], kept[:, 2]
         order = np.lexsort((anchors, -scores[anchors, labels]))[:100]
         labels, anchors = labels[order], anchors[order]
-        scale = np.float32([width / new[0], height / new[1]] * 2)
         limits = np.float32([width, height] * 2)
-        return np.clip(boxes[anchors] * scale, 0, limits), scores[anchors, labels], labels, anchors
+        return np.clip(boxes[anchors] / np.float32(gain), 0, limits), scores[anchors, labels], labels, anchors
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +118,9 @@ def test_every_photo_gives_the_oracles_objects(
             assert found.anchors.tolist() == anchors.tolist(), name
             assert found.labels.tolist() == labels.tolist(), name
             np.testing.assert_allclose(found.boxes, boxes, atol=0.5, rtol=0, err_msg=name)
-            np.testing.assert_allclose(found.scores, scores, atol=1e-3, rtol=0, err_msg=name)
+            # OpenCV's vector code rounds 2 pixels in 1000 to the next grey level; the network makes
+            # up to 1.1e-3 in a score of it.
+            np.testing.assert_allclose(found.scores, scores, atol=2e-3, rtol=0, err_msg=name)
             found_any += len(found)
     assert found_any > 60
 
@@ -127,7 +128,6 @@ def test_every_photo_gives_the_oracles_objects(
 def test_the_published_objects_are_found(
     tmp_path: Path, assets: Path, model: Path, photos: dict[str, np.ndarray]
 ) -> None:
-    """The reference rounds the picture's size down and we to nearest, so boxes move a little."""
     listed = json.loads((assets / "models/expected_detections.json").read_text(encoding="utf-8"))
     expected = listed["detections"]["yolox_nano_416"]
     truth = json.loads((assets / "images/gt_val2017_cc.json").read_text(encoding="utf-8"))
@@ -135,13 +135,12 @@ def test_the_published_objects_are_found(
     with trtpatch.load(write_pipeline(tmp_path, model, 0.25), executor="cpu") as pipeline:
         for name, photo in photos.items():
             found = pipeline(photo)[0]
-            for label, score, *box in expected[f"{name}.jpg"]:
-                if score < 0.35:  # may fall under our threshold by the other rounding
-                    continue
-                gaps = np.abs(found.boxes - np.float32(box)).max(1)
+            limits = np.float32([photo.shape[1], photo.shape[0]] * 2)
+            for label, _, *box in expected[f"{name}.jpg"]:
+                gaps = np.abs(found.boxes - np.clip(np.float32(box), 0, limits)).max(1)
                 near = gaps[found.labels == names.index(label)]
                 assert near.size, (name, label)
-                assert near.min() < 0.05 * max(photo.shape), (name, label, box)
+                assert near.min() < 0.5, (name, label, box)
 
 
 def average_precision(truth: Path, rows: list[dict[str, Any]], capsys: Any) -> float:
