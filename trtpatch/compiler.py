@@ -17,9 +17,9 @@ from trtpatch import diagnosis, nvrtc
 from trtpatch.cubins import Cubins, Entry, key_of
 from trtpatch.diagnosis import CHECK, Kernel
 from trtpatch.errors import CompileError, Problem
-from trtpatch.includes import inline_includes, stray_includes
+from trtpatch.includes import stray_includes
 
-__all__ = ["Cubin", "Kernel", "Unit", "compile_unit", "cubin_for", "inline_includes"]
+__all__ = ["Compile", "Cubin", "Kernel", "Unit", "compile_unit", "cubin_for", "options_of"]
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,18 @@ class Cubin:
     kernels: tuple[Kernel, ...]
 
 
-def cubin_for(unit: Unit, *, arch: str, cubins: Cubins, compiler: str | None = None) -> Cubin:
+class Compile(Protocol):
+    """Whoever has a unit's cubin: the cache and NVRTC, or a bundle."""
+
+    def __call__(self, unit: Unit, *, arch: str) -> Cubin:
+        """The cubin of a unit for an architecture such as `sm_90`.
+
+        Raises:
+            CompileError: there is none, and why.
+        """
+
+
+def cubin_for(unit: Unit, *, arch: str, cubins: Cubins) -> Cubin:
     """The cubin of a unit, from the cache or else from NVRTC.
 
     A hit neither loads nor needs NVRTC: the release of an installed wheel is read off a file name.
@@ -103,22 +114,15 @@ def cubin_for(unit: Unit, *, arch: str, cubins: Cubins, compiler: str | None = N
         unit: from `trtpatch.unit`.
         arch: `sm_90`; the GPU's own.
         cubins: the cache; counts its hits and misses.
-        compiler: take the cubin that this one made, `NVRTC 13.5.37`, and no other: for a bundle.
 
     Raises:
-        CompileError: the unit does not compile, or `compiler` is given and its cubin is missing.
+        CompileError: the unit does not compile.
     """
     job = _job(unit, arch)
     wheel = nvrtc.installed()
-    likely = compiler or (wheel and f"NVRTC {wheel}")
+    likely = wheel and f"NVRTC {wheel}"
     if likely and (entry := cubins.get(job.key(likely))):
         return _restore(job, entry)
-    if compiler:
-        there = ", ".join(sorted({stored.label for stored in cubins.list()}))
-        raise CompileError(
-            f"the bundle has no cubin of {unit.name} for {arch} made from this text by {compiler}. "
-            f"It has {there or 'none'}. Make it again: trtpatch compile ... --arch {arch}"
-        )
     actual = f"NVRTC {nvrtc.load().release}"
     if actual != likely and (entry := cubins.get(job.key(actual))):
         return _restore(job, entry)
@@ -182,17 +186,26 @@ class _Job:
 def _job(unit: Unit, arch: str) -> _Job:
     if not re.fullmatch(r"sm_\d+[af]?", arch):
         raise CompileError(f"{arch!r} is no GPU architecture; one is written sm_90")
-    chosen = _contract_options(unit)
-    maths = list(_FAST if unit.fast_math else _EXACT)
-    if any(option.startswith("--fmad=") for option in chosen) and not unit.fast_math:
-        maths.remove("--fmad=false")
     return _Job(
         name=unit.name,
         arch=arch,
         text=unit.text + _checks(unit),
-        options=(f"--gpu-architecture={arch}", *_ALWAYS, *maths, *chosen),
+        options=(f"--gpu-architecture={arch}", *options_of(unit)),
         entries=unit.entries,
     )
+
+
+def options_of(unit: Unit) -> tuple[str, ...]:
+    """All options of NVRTC that a unit is compiled with, but for the architecture.
+
+    Raises:
+        CompileError: the contract has one that is not its to set.
+    """
+    chosen = _contract_options(unit)
+    maths = list(_FAST if unit.fast_math else _EXACT)
+    if any(option.startswith("--fmad=") for option in chosen) and not unit.fast_math:
+        maths.remove("--fmad=false")
+    return (*_ALWAYS, *maths, *chosen)
 
 
 def _contract_options(unit: Unit) -> list[str]:

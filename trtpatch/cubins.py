@@ -1,21 +1,16 @@
 """The disk cache of what was compiled: cubins, and the shared objects of the host executor.
 
-An entry is one file, `<patch>-<target>-<16 digits of its key>.cubin`. The compiler's bytes come
-first and untouched, so NVIDIA's tools, the driver and `dlopen` read the file as it lies; a trailer
-after them holds the whole key, notes and a checksum. One file means that one `os.replace` publishes
-an entry: processes that compile the same kernel at once leave one good entry, whoever comes last.
+An entry is one file, `<patch>-<target>-<16 digits of its key>.cubin`, as `entries` writes it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
 import shlex
 import shutil
-import struct
 import tempfile
 import time
 import weakref
@@ -25,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trtpatch.entries import pack, publish, unpack
 from trtpatch.errors import CompileError
 
 log = logging.getLogger(__name__)
@@ -32,8 +28,6 @@ log = logging.getLogger(__name__)
 MIB = 2**20
 
 _SCHEMA = 1
-_MAGIC = b"trtpatch"
-_TAIL = struct.Struct("<32sI8s")  # SHA-256 of all before it, bytes of the notes, magic
 _NAME = re.compile(r"(?P<label>.+)-[0-9a-f]{16}(?P<suffix>\.\w+)")
 _ABANDONED_S = 3600
 
@@ -115,25 +109,20 @@ class Cubins:
         hits, misses: calls of `get` that found an entry, and that did not.
     """
 
-    def __init__(
-        self, folder: Path | None = None, *, max_bytes: int = 512 * MIB, bundle: bool = False
-    ) -> None:
+    def __init__(self, folder: Path | None = None, *, max_bytes: int = 512 * MIB) -> None:
         """Touches nothing before the first use.
 
         Args:
             folder: `kernels` in `cache_root()` when not given.
             max_bytes: the least recently used entries go when the folder grows beyond it.
-            bundle: the folder was built ahead of time and shipped: it is read, whoever owns it, and
-                never written.
         """
         self.hits = 0
         self.misses = 0
         self._wanted = folder
         self._max_bytes = max_bytes
-        self._bundle = bundle
-        self._reading: list[Path] = [folder] if bundle and folder else []
+        self._reading: list[Path] = []
         self._writing: Path | None = None
-        self._opened = bundle
+        self._opened = False
         self._fell_back = False
 
     def get(self, key: str, *, suffix: str = ".cubin") -> Entry | None:
@@ -146,16 +135,15 @@ class Cubins:
         for folder in self._reading:
             path = folder / _file_name(key, suffix)
             try:
-                entry = Entry(path, *_unpack(path.read_bytes(), key))
+                entry = Entry(path, *unpack(path.read_bytes(), key))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
                 log.warning("%s is dropped, to be compiled again: %s", path, error)
-                self._remove(path)
+                _remove(path)
                 continue
-            if not self._bundle:
-                with suppress(OSError):
-                    os.utime(path)
+            with suppress(OSError):
+                os.utime(path)
             self.hits += 1
             return entry
         self.misses += 1
@@ -179,11 +167,11 @@ class Cubins:
             CompileError: the folder is not private to this user.
         """
         self._open()
-        packed = _pack(data, key, notes)
+        packed = pack(data, key, notes)
         while self._writing:
             path = self._writing / _file_name(key, suffix)
             try:
-                _publish(path, packed)
+                publish(path, packed)
             except OSError as error:
                 self._fall_back(error)
             else:
@@ -199,7 +187,7 @@ class Cubins:
 
     def clear(self) -> int:
         """Remove every entry; how many were removed."""
-        return sum(self._remove(stored.path) for stored in self.list())
+        return sum(_remove(stored.path) for stored in self.list())
 
     @property
     def folder(self) -> Path | None:
@@ -243,15 +231,6 @@ class Cubins:
             f"kept in {self._writing} meanwhile" if self._writing else "not kept",
         )
 
-    def _remove(self, path: Path) -> bool:
-        if self._bundle:
-            return False
-        try:
-            path.unlink()
-        except OSError:  # another process was faster, or the folder is read-only
-            return False
-        return True
-
     def _evict(self, newest: Path) -> None:
         """Drop the least recently used entries beyond the size allowed, but never the newest."""
         stored = sorted(_scan(newest.parent), key=lambda one: one.used)
@@ -260,7 +239,7 @@ class Cubins:
             if excess <= 0:
                 break
             if one.path != newest:
-                self._remove(one.path)
+                _remove(one.path)
                 excess -= one.size_bytes
 
 
@@ -269,41 +248,12 @@ def _file_name(key: str, suffix: str) -> str:
     return f"{label}-{digest[:16]}{suffix}"
 
 
-def _pack(data: bytes, key: str, notes: Mapping[str, Any]) -> bytes:
-    text = json.dumps({"key": key, "notes": notes}).encode()
-    checksum = hashlib.sha256(data + text).digest()
-    return data + text + _TAIL.pack(checksum, len(text), _MAGIC)
-
-
-def _unpack(packed: bytes, key: str) -> tuple[bytes, Mapping[str, Any]]:
-    """The data and the notes.
-
-    Raises:
-        ValueError: it is truncated or altered, or belongs to another key.
-    """
-    if len(packed) < _TAIL.size or not packed.endswith(_MAGIC):
-        raise ValueError("it is truncated, or no entry of this cache")
-    checksum, length, _ = _TAIL.unpack(packed[-_TAIL.size :])
-    body = packed[: -_TAIL.size]
-    if hashlib.sha256(body).digest() != checksum:
-        raise ValueError("its checksum is wrong")
-    at = len(body) - length
-    trailer = json.loads(body[at:])
-    if trailer["key"] != key:
-        raise ValueError("it belongs to another key")
-    return body[:at], trailer["notes"]
-
-
-def _publish(path: Path, packed: bytes) -> None:
-    """Write beside `path`, then rename over it: a reader sees the old file or the whole new one."""
-    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+def _remove(path: Path) -> bool:
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(packed)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+        path.unlink()
+    except OSError:  # another process was faster, or the folder is read-only
+        return False
+    return True
 
 
 def _scan(folder: Path) -> Iterator[Stored]:

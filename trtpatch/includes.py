@@ -90,6 +90,18 @@ def place(text: str, offset: int, *, label: str) -> tuple[str, int, int]:
     return file, line + text.count("\n", begin, start), offset - start + 1
 
 
+def by_file(text: str) -> dict[str, str]:
+    """What a text with `#line` in it has of each file, in the order in which they first come."""
+    found: dict[str, str] = {}
+    name, at = "", 0
+    for match in (*_LINE.finditer(text), None):
+        part = text[at : match.start() if match else None]
+        found[name] = found.get(name, "") + part
+        if match:
+            name, at = match[2], match.end()
+    return {name: whole for name, whole in found.items() if whole}
+
+
 def source_line(text: str, file: str, line: int) -> str:
     """A line of a file in a text with `#line` in it; empty where there is none."""
     at, number = "", 1

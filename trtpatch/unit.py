@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from trtpatch import builtin
-from trtpatch.compiler import inline_includes
 from trtpatch.errors import CompileError
+from trtpatch.includes import inline_includes
 from trtpatch.plan import PatchStep, Tensor
 from trtpatch.spec.patch import ParamValue
+
+_COMMON = "common.cuh"
 
 C_TYPES = {
     "float32": "float",
@@ -151,8 +153,8 @@ def _float(value: object) -> str:
 
 
 def _common() -> str:
-    path = builtin.patches_folder() / "common.cuh"
-    return f'#line 1 "patches/common.cuh"\n{path.read_text(encoding="utf-8")}\n'
+    path = builtin.patches_folder() / _COMMON
+    return f'#line 1 "patches/{_COMMON}"\n{path.read_text(encoding="utf-8")}\n'
 
 
 def _author(step: PatchStep) -> str:
@@ -162,4 +164,7 @@ def _author(step: PatchStep) -> str:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CompileError(f"{path}: {step.name} has no readable kernel file: {error}") from None
-    return inline_includes(text, folder=step.patch.folder, file_label=label)
+    # A kernel may include what its text begins with: that pleases an editor and changes nothing.
+    beside = (step.patch.folder / _COMMON, step.patch.folder.parent / _COMMON)
+    present = [builtin.patches_folder() / _COMMON, *(one for one in beside if not one.exists())]
+    return inline_includes(text, folder=step.patch.folder, file_label=label, present=present)

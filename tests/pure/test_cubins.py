@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from trtpatch.cubins import Cubins, cache_root, key_of
+from trtpatch.entries import notes_of
 from trtpatch.errors import CompileError
 
 NOBODY = 65534
@@ -74,6 +75,16 @@ def test_files_are_named_for_people_and_start_with_the_compilers_bytes(folder: P
     (file,) = folder.iterdir()
     assert file.name == f"decode_mine-sm_90-{KEY[-64:][:16]}.so"
     assert file.read_bytes().startswith(DATA)
+
+
+def test_notes_are_read_off_the_end_of_a_file(folder: Path) -> None:
+    path = Cubins(folder).put(KEY, DATA, notes={"compiler": "NVRTC 13.5"})
+    assert path is not None
+    assert notes_of(path) == {"compiler": "NVRTC 13.5"}
+    for broken in (b"", DATA, path.read_bytes()[:-1], b"\xff" * 200):
+        path.write_bytes(broken)
+        assert notes_of(path) == {}
+    assert notes_of(folder / "none") == {}
 
 
 def test_suffixes_are_apart(folder: Path) -> None:
@@ -262,22 +273,6 @@ def test_a_folder_of_someone_else_is_refused(use: object, folder: Path, ordinary
         foreign = folder
     with pytest.raises(CompileError, match=f"belongs to user 0, not to user {ordinary_user}"):
         use(Cubins(foreign))  # type: ignore[operator]
-
-
-def test_a_bundle_is_read_whoever_owns_it_and_never_written(
-    folder: Path, ordinary_user: int
-) -> None:
-    def build() -> None:
-        Cubins(folder).put(KEY, DATA)
-        folder.chmod(0o755)
-        for file in folder.iterdir():
-            file.chmod(0o644)
-
-    as_root(build)
-    bundle = Cubins(folder, bundle=True)
-    assert bundle.get(KEY).data == DATA  # type: ignore[union-attr]
-    assert bundle.put(key_of("decode", "sm_90", "new"), DATA) is None
-    assert bundle.clear() == 0
 
 
 def assert_falls_back(cubins: Cubins, caplog: pytest.LogCaptureFixture) -> None:
