@@ -13,37 +13,14 @@
 //    it, as soon as that chunk's verdict is out, then settles them among themselves and publishes
 //    its own. A verdict is 32 bits of boxes and one bit that says so, stored as one word.
 
-constexpr int WARP = 32;
-constexpr unsigned int ALL = 0xffffffffu;
+#include "../detections.cuh"
+
 constexpr int CHUNK = 256;            // candidates a block decides, as in the contract
 constexpr int WORDS = CHUNK / WARP;   // verdict words a chunk
 constexpr int PARTS = 1024 / CHUNK;   // threads a candidate
-constexpr int RANKED = 4;             // candidates that a warp ranks at once
 constexpr unsigned long long DECIDED = 1ull << 32;
 
-__device__ int candidates_of(const Args& args, int image)
-{
-    return min(args.candidates_count[image], args.A);
-}
-
 // ---- 1. The order.
-
-// Larger comes first: the score's bits, made to sort as a number does, then the anchor from below.
-__device__ unsigned long long sort_key(const Args& args, unsigned long long at)
-{
-    const float score = args.candidates_scores[at] + 0.0f; // -0 and 0 are equal
-    const unsigned int bits = __float_as_uint(score);
-    const unsigned int sortable = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    return (1ull * sortable << 32) | ~static_cast<unsigned int>(args.candidates_anchors[at]);
-}
-
-// Same score and anchor, as from a head that gives an anchor several classes: by class.
-__device__ bool first_of_equals(const Args& args, unsigned long long base, int slot, int other)
-{
-    const int label = args.candidates_classes[base + slot];
-    const int other_label = args.candidates_classes[base + other];
-    return label < other_label || (label == other_label && slot < other);
-}
 
 extern "C" __global__ void select_nms_rank(const Args args)
 {
@@ -54,23 +31,10 @@ extern "C" __global__ void select_nms_rank(const Args args)
     const unsigned long long base = 1ull * image * args.A;
 
     for (int first = warp * RANKED; first < count; first += warps * RANKED) {
-        unsigned long long keys[RANKED];
-        int before[RANKED] = {};
+        int before[RANKED];
+        rank(args, base, count, first, before);
         for (int i = 0; i < RANKED; ++i)
-            keys[i] = first + i < count ? sort_key(args, base + first + i) : 0;
-        for (int slot = lane; slot < count; slot += WARP) {
-            const unsigned long long key = sort_key(args, base + slot);
-            for (int i = 0; i < RANKED; ++i) {
-                before[i] += key > keys[i];
-                if (key == keys[i] && slot != first + i && first + i < count)
-                    before[i] += first_of_equals(args, base, slot, first + i);
-            }
-        }
-        for (int i = 0; i < RANKED; ++i) {
-            for (int distance = WARP / 2; distance > 0; distance /= 2)
-                before[i] += __shfl_xor_sync(ALL, before[i], distance);
             if (lane == 0 && first + i < count) args.order[base + before[i]] = first + i;
-        }
     }
 }
 
@@ -152,27 +116,6 @@ __device__ void decide(Chunk& chunk, volatile unsigned long long* verdicts, int 
         }
         __syncwarp();
     }
-}
-
-// Model pixels to frame pixels, inside the frame.
-__device__ Box to_frame(Box box, const float* geometry)
-{
-    const float scale_x = geometry[0], scale_y = geometry[1], left = geometry[2], top = geometry[3];
-    const float width = geometry[4], height = geometry[5];
-    return {fminf(fmaxf((box.x1 - left) * scale_x, 0.0f), width),
-            fminf(fmaxf((box.y1 - top) * scale_y, 0.0f), height),
-            fminf(fmaxf((box.x2 - left) * scale_x, 0.0f), width),
-            fminf(fmaxf((box.y2 - top) * scale_y, 0.0f), height)};
-}
-
-__device__ void write_row(const Args& args, int image, int row, Box box, float score, int label,
-                          int anchor)
-{
-    const unsigned long long at = 1ull * image * args.M + row;
-    reinterpret_cast<Box*>(args.detections_boxes)[at] = box;
-    args.detections_scores[at] = score;
-    args.detections_classes[at] = label;
-    args.detections_anchors[at] = anchor;
 }
 
 extern "C" __global__ void select_nms_suppress(const Args args)
