@@ -177,7 +177,8 @@ class _Draft:
         tensors = (*inputs, *outputs, *scratch)
         if "frame" in patch.spec.inputs:
             baked["frame_bgr"] = self.frame_bgr
-        own = {name: sizes[name] for name in sorted(sizes) if name not in patch.spec.params}
+        given = {*patch.spec.params, *_counts(inputs, values)}
+        own = {name: sizes[name] for name in sorted(sizes) if name not in given}
         self.steps.append(PatchStep(patch, own, baked, settings, tensors, launches))
 
     def _setting(self, patch: Patch, name: str, value: ParamValue) -> Setting:
@@ -220,6 +221,7 @@ class _Draft:
         symbols["N"] = self.batch
         whole = (name for name in values if spec.params[name].type in ("int", "[int]"))
         symbols.update({name: values[name] for name in whole})  # type: ignore[misc]
+        symbols.update(_counts(inputs, values))
         wanted = {name: one for name, one in spec.inputs.items() if isinstance(one, TensorSpec)}
         shapes = []
         for tensor in inputs:
@@ -280,6 +282,13 @@ class _Draft:
             self.buffers[buffer] = replace(self.buffers[buffer], region="result")
         placed = plan.lay_out(self.buffers)
         return Plan(self.batch, self.frame_bgr, tuple(self.steps), placed, port)
+
+
+def _counts(inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]) -> dict[str, Value]:
+    """How many levels a group has, and how many values a list, as `Args` has them."""
+    counts: dict[str, Value] = {f"{t.name}_count": len(t.buffers) for t in inputs if t.grouped}
+    lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
+    return {**counts, **{f"{name}_count": len(value) for name, value in lists.items()}}
 
 
 def _region(spec: TensorSpec) -> Region:

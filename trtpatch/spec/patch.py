@@ -246,9 +246,11 @@ class PatchSpec(Schema):
         """Every name that the contract's expressions may use."""
         names = {*FRAMEWORK_SIZES, *self.sizes}
         names |= {name for name, param in self.params.items() if param.type in ("int", "[int]")}
+        names |= {f"{name}_count" for name, param in self.params.items() if "[" in param.type}
         for name, spec in (*self.inputs.items(), *self.outputs.items()):
             if isinstance(spec, TensorSpec):
                 names |= {symbol for dim in spec.shape for symbol in dim.names}
+                names |= {f"{name}_count"} if spec.levels else set()
             elif name in self.inputs:
                 shapes = (tensor.shape for tensor in PORTS[name].tensors if not tensor.ragged)
                 names |= {dim for shape in shapes for dim in shape if isinstance(dim, str)}
