@@ -188,7 +188,7 @@ class UsualWay:
 
 def usual_rows(path: Path, head: str, size: int, batch: int, photo: Path) -> dict[str, Any]:
     """Frames a second of trtpatch and of the usual way, from 1080p frames in host memory."""
-    from trtpatch.pipeline import Loaded
+    from trtpatch.loaded import Loaded
 
     photos = frames_of(photo, batch)
     rows: dict[str, Any] = {}

@@ -1,0 +1,317 @@
+"""Each kernel against a named peer and against the floor that memory sets.
+
+    python benchmarks/kernels.py [--out folder]
+
+Every time is the GPU's, from events around many runs on one stream; ours are replayed as CUDA
+Graphs, clearing included; peers run as their users run them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import measure
+import numpy as np
+import scenes
+
+Row = dict[str, Any]
+
+
+def torch_stream() -> Any:
+    """Torch on CuPy's current stream."""
+    import cupy
+    import torch
+
+    return torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
+
+
+def walk_time(executors: list[Any], **options: int) -> Row:
+    """Time of one walk; several executors take turns, so that no input stays in the cache."""
+    import cupy
+
+    streams = [one._stream for one in executors]
+    turn = 0
+
+    def run() -> None:
+        nonlocal turn
+        one = executors[turn % len(executors)]
+        turn += 1
+        for part in one._walk.parts:
+            part()
+
+    if len(executors) == 1:
+        with streams[0]:
+            return measure.gpu_time(run, **options)
+    times = []
+    for one in executors:
+        one._stream.synchronize()
+    for _ in range(30):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record(streams[0])
+        for one, previous in zip(executors, [executors[-1], *executors], strict=False):
+            one._stream.wait_event(previous._stream.record())
+            for part in one._walk.parts:
+                part()
+        streams[0].wait_event(streams[len(executors) - 1].record())
+        end.record(streams[0])
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / len(executors))
+    return measure.summary(times)
+
+
+def decode_floor(bandwidth: float) -> Row:
+    """YOLOv8's raw heads, batch 32, against the bytes that must move."""
+    import cupy
+
+    rows: Row = {}
+    for name in ("decode_yolov8_raw", "decode_yolov8"):
+        made = []
+        for seed in range(3):
+            head = (
+                scenes.yolov8_levels(32, 250, seed=seed)
+                if name == "decode_yolov8_raw"
+                else scenes.yolov8_head(32, 250, seed=seed)
+            )
+            made.append(scenes.executor([name], {"head": head}, batch=32))
+        count = int(made[0].read(f"{name}.candidates_count")[0])
+        bytes_moved = 32 * (8400 * 80 * 4 + count * 28)
+        floor = bytes_moved / bandwidth / 1e3
+        times = walk_time(made)
+        rows[name] = {
+            **times,
+            "bytes": bytes_moved,
+            "floor_us": round(floor, 2),
+            "share_of_floor": round(floor / times["median_us"], 3),
+        }
+        for one in made:
+            one.close()
+        cupy.get_default_memory_pool().free_all_blocks()
+    return rows
+
+
+def decode_and_nms(batch: int) -> Row:
+    """250 candidates of 8400 anchors, against torch and torchvision's batched NMS."""
+    import torch
+    import torchvision
+
+    head = scenes.yolov8_head(batch, 250)
+    geometry = np.tile(np.float32([3, 3, 0, 0, 1920, 1920]), (batch, 1))
+    rows: Row = {}
+    for name, data in (
+        ("decode_yolov8", head),
+        ("decode_yolov8_raw", scenes.yolov8_levels(batch, 250)),
+    ):
+        one = scenes.executor(
+            [name, "select_nms"], {"head": data, "geometry": geometry}, batch=batch
+        )
+        rows[f"trtpatch, {name} + select_nms"] = walk_time([one])
+        rows[f"candidates, {name}"] = int(one.read(f"{name}.candidates_count")[0])
+        one.close()
+    raw = torch.from_numpy(head).cuda()
+
+    def usual() -> list[Any]:
+        found = []
+        for n in range(batch):
+            one = raw[n].T
+            centre, half = one[:, :2], one[:, 2:4] / 2
+            scores, labels = one[:, 4:].max(1)
+            keep = scores > 0.25
+            xyxy = torch.cat([centre - half, centre + half], 1)[keep]
+            kept = torchvision.ops.batched_nms(xyxy, scores[keep], labels[keep], 0.45)[:300]
+            found.append((xyxy[kept], scores[keep][kept], labels[keep][kept]))
+        return found
+
+    import cupy
+
+    with cupy.cuda.Stream(non_blocking=True), torch_stream(), torch.no_grad():
+        rows["torch + torchvision batched_nms"] = measure.gpu_time(
+            usual, inner=5 if batch == 1 else 1, repeats=20
+        )
+    rows["ratio"] = round(
+        rows["torch + torchvision batched_nms"]["median_us"]
+        / rows["trtpatch, decode_yolov8 + select_nms"]["median_us"],
+        1,
+    )
+    return rows
+
+
+def tensorrt_nms() -> Row:
+    """TensorRT's own NMS kernels alone, decode not included, in a graph where it lets itself."""
+    import cupy
+    import onnx
+    from onnx import TensorProto, helper
+
+    from trtpatch.engines import open_engine
+
+    rows: Row = {}
+    head = scenes.yolov8_head(1, 250)[0]
+    centre, half = head[:2].T, head[2:4].T / 2
+    data = {
+        "boxes": np.concatenate([centre - half, centre + half], 1)[None].astype(np.float32),
+        "scores": head[None, 4:],
+    }
+    graph = helper.make_graph(
+        [helper.make_node("NonMaxSuppression", ["boxes", "scores", "m", "i", "s"], ["kept"])],
+        "nms",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape) for n, a in data.items()],
+        [helper.make_tensor_value_info("kept", TensorProto.INT64, [None, 3])],
+        [
+            helper.make_tensor("m", TensorProto.INT64, [1], [300]),
+            helper.make_tensor("i", TensorProto.FLOAT, [1], [0.45]),
+            helper.make_tensor("s", TensorProto.FLOAT, [1], [0.25]),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nms.onnx"
+        onnx.save(model, path)
+        engine = open_engine(path, gpu=True, kind="trt", cache_dir=Path(folder))
+        outputs = engine.prepare({name: array.shape for name, array in data.items()})
+        arrays = {name: cupy.asarray(array) for name, array in data.items()}
+        arrays |= {n: cupy.zeros(t.shape, t.dtype) for n, t in outputs.items()}
+        addresses = {name: array.data.ptr for name, array in arrays.items()}
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+
+            def run() -> None:
+                engine.enqueue(addresses, stream.ptr)
+
+            run()
+            stream.synchronize()
+            rows["plain"] = measure.gpu_time(run)
+            try:
+                rows["in a graph"] = measure.gpu_time(measure.captured(run))
+            except Exception as error:
+                rows["in a graph"] = f"cannot be captured: {error}"
+        engine.close()
+    return rows
+
+
+def nms_alone(batch: int) -> Row:
+    """Suppression of one class against torchvision's, at several numbers of candidates."""
+    import cupy
+    import torch
+    import torchvision
+
+    rows: Row = {}
+    for count in (250, 1000, 4000, 8400):
+        port = scenes.candidates(batch, count, 8400)
+        one = scenes.executor(["select_nms"], dict(port), batch=batch)
+        ours = walk_time([one], inner=10)
+        kept = int(one.read("select_nms.detections_counters")[0, 1])
+        one.close()
+        xyxy = torch.from_numpy(port["candidates_boxes"][:, :count].copy()).cuda()
+        scores = torch.from_numpy(port["candidates_scores"][:, :count].copy()).cuda()
+        images = torch.arange(batch, device="cuda").repeat_interleave(count)
+
+        def looped(xyxy: Any = xyxy, scores: Any = scores) -> None:
+            for n in range(batch):
+                torchvision.ops.nms(xyxy[n], scores[n], 0.45)
+
+        def together(xyxy: Any = xyxy, scores: Any = scores, images: Any = images) -> None:
+            torchvision.ops.batched_nms(xyxy.view(-1, 4), scores.view(-1), images, 0.45)
+
+        with cupy.cuda.Stream(non_blocking=True), torch_stream():
+            theirs = measure.gpu_time(looped, inner=2, repeats=15)
+            at_once = measure.gpu_time(together, inner=2, repeats=15) if batch > 1 else theirs
+        best = min(theirs["median_us"], at_once["median_us"])
+        rows[f"{count} candidates"] = {
+            "trtpatch": ours,
+            "torchvision nms, looped": theirs,
+            "torchvision batched_nms, all images": at_once,
+            "kept": kept,
+            "ratio": round(best / ours["median_us"], 2),
+        }
+    return rows
+
+
+def letterbox(batch: int, bandwidth: float) -> Row:
+    """1080p uint8 to 640 float16 NCHW, against torch and OpenCV."""
+    import cupy
+    import cv2
+    import torch
+
+    from trtpatch.frame import as_frames
+
+    draw = np.random.default_rng(0)
+    sets = 4
+    rows: Row = {}
+    made, held = [], []
+    for _ in range(sets):
+        one = scenes.executor(
+            ["resize_letterbox"],
+            {},
+            shapes={"image": (batch, 3, 640, 640)},
+            dtypes={"image": "float16"},
+            batch=batch,
+        )
+        frames = [
+            cupy.asarray(draw.integers(0, 255, (1080, 1920, 3), np.uint8)) for _ in range(batch)
+        ]
+        held.append(frames)
+        one.put_frames(as_frames(frames, color="rgb"))
+        made.append(one)
+    ours = walk_time(made)
+    bytes_moved = batch * (2 * 360 * 1920 * 3 + 3 * 640 * 640 * 2)
+    floor = bytes_moved / bandwidth / 1e3
+    rows["trtpatch"] = {
+        **ours,
+        "bytes": bytes_moved,
+        "floor_us": round(floor, 2),
+        "share_of_floor": round(floor / ours["median_us"], 3),
+    }
+    pictures = [torch.as_tensor(frame, device="cuda") for frame in held[0]]
+
+    def usual() -> Any:
+        image = torch.stack(pictures).permute(0, 3, 1, 2).float()
+        small = torch.nn.functional.interpolate(
+            image, (360, 640), mode="bilinear", align_corners=False
+        )
+        padded = torch.nn.functional.pad(small, (0, 0, 140, 140), value=114)
+        return (padded / 255).half()
+
+    with cupy.cuda.Stream(non_blocking=True), torch_stream(), torch.no_grad():
+        rows["torch interpolate"] = measure.gpu_time(usual, inner=5)
+    host = [frame.get() for frame in held[0]]
+
+    def opencv() -> Any:
+        out = np.full((batch, 640, 640, 3), 114, np.uint8)
+        for n, frame in enumerate(host):
+            out[n, 140:500] = cv2.resize(frame, (640, 360))
+        return (out.transpose(0, 3, 1, 2) / np.float32(255)).astype(np.float16)
+
+    rows["OpenCV on the CPU"] = measure.wall_time(opencv, repeats=10, warm=2)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out")
+    parser.add_argument("--only", default="", help="part of a row's name")
+    arguments = parser.parse_args()
+    copy = measure.copy_bandwidth()
+    bandwidth = copy["gb_per_s"]
+    results: dict[str, Any] = {"device copy": copy}
+    print("device copy", copy, flush=True)
+
+    def add(name: str, make: Callable[[], Row]) -> None:
+        if arguments.only in name:
+            results[name] = make()
+            print(name, results[name], flush=True)
+
+    add("decode, raw heads, batch 32", lambda: decode_floor(bandwidth))
+    for batch in (1, 32):
+        add(f"decode + nms, batch {batch}", lambda b=batch: decode_and_nms(b))
+    add("TensorRT's NMS, batch 1", tensorrt_nms)
+    for batch in (1, 32):
+        add(f"nms alone, batch {batch}", lambda b=batch: nms_alone(b))
+    for batch in (1, 16):
+        add(f"letterbox, batch {batch}", lambda b=batch: letterbox(b, bandwidth))
+    print(measure.save("kernels", results, arguments.out))
+
+
+if __name__ == "__main__":
+    main()

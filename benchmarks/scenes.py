@@ -1,0 +1,109 @@
+"""Seeded inputs of known difficulty for the kernels' benchmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trtpatch.catalog import Catalog
+from trtpatch.engines import Tensor
+from trtpatch.executors import make_executor
+from trtpatch.planner import plan_patches
+
+Array = np.ndarray[Any, Any]
+
+
+def boxes(count: int, *, side: int = 640, seed: int = 0) -> Array:
+    """`[count, 4]` x1 y1 x2 y2: objects of all sizes, several boxes near each, as heads give."""
+    draw = np.random.default_rng(seed)
+    objects = max(1, count // 8)
+    centre = draw.uniform(0, side, (objects, 2))
+    size = draw.uniform(8, side / 4, (objects, 2))
+    which = draw.integers(0, objects, count)
+    c = centre[which] + draw.normal(0, 0.1, (count, 2)) * size[which]
+    s = size[which] * draw.uniform(0.8, 1.25, (count, 2))
+    return np.concatenate([c - s / 2, c + s / 2], 1).astype(np.float32)
+
+
+def yolov8_head(batch: int, candidates: int, *, classes: int = 80, seed: int = 0) -> Array:
+    """`[batch, 4 + classes, 8400]`; so many anchors an image score above 0.25."""
+    draw = np.random.default_rng(seed)
+    head = draw.uniform(0, 0.2, (batch, 4 + classes, 8400)).astype(np.float32)
+    for n in range(batch):
+        xyxy = boxes(8400, seed=seed + n)
+        head[n, 0:2] = (xyxy[:, :2] + xyxy[:, 2:]).T / 2
+        head[n, 2:4] = (xyxy[:, 2:] - xyxy[:, :2]).T
+        chosen = draw.permutation(8400)[:candidates]
+        labels = draw.integers(0, classes, candidates)
+        head[n, 4 + labels, chosen] = draw.uniform(0.26, 1, candidates)
+    return head
+
+
+def yolov8_levels(batch: int, candidates: int, *, classes: int = 80, seed: int = 0) -> list[Array]:
+    """Raw heads `[batch, 64 + classes, side, side]` for 80, 40 and 20 cells, as logits."""
+    draw = np.random.default_rng(seed)
+    levels = [
+        draw.normal(-6, 1, (batch, 64 + classes, side, side)).astype(np.float32)
+        for side in (80, 40, 20)
+    ]
+    for n in range(batch):
+        chosen = draw.permutation(6400)[:candidates]
+        labels = draw.integers(0, classes, candidates)
+        flat = levels[0][n].reshape(64 + classes, -1)
+        flat[64 + labels, chosen] = draw.uniform(0, 3, candidates)
+    return levels
+
+
+def candidates(batch: int, count: int, room: int, *, seed: int = 0) -> dict[str, Array]:
+    """The candidates port and a geometry, for `select`; one class."""
+    draw = np.random.default_rng(seed)
+    port = {
+        "candidates_boxes": np.zeros((batch, room, 4), np.float32),
+        "candidates_scores": np.zeros((batch, room), np.float32),
+        "candidates_classes": np.zeros((batch, room), np.int32),
+        "candidates_anchors": np.zeros((batch, room), np.int32),
+        "candidates_count": np.full(batch, count, np.int32),
+        "candidates_nans": np.zeros(batch, np.int32),
+        "geometry": np.tile(np.float32([3, 3, 0, 0, 1920, 1920]), (batch, 1)),
+    }
+    for n in range(batch):
+        port["candidates_boxes"][n, :count] = boxes(count, seed=seed + n)
+        port["candidates_scores"][n, :count] = draw.uniform(0.26, 1, count)
+        port["candidates_anchors"][n, :count] = draw.permutation(room)[:count]
+    return port
+
+
+def executor(
+    patches: list[str],
+    inputs: dict[str, Array | list[Array]],
+    *,
+    params: dict[str, dict[str, Any]] | None = None,
+    shapes: dict[str, tuple[int, ...]] | None = None,
+    dtypes: dict[str, str] | None = None,
+    batch: int,
+    side: int = 640,
+) -> Any:
+    """Patches on the GPU with these inputs in place, captured as one CUDA Graph."""
+    catalog = Catalog()
+    groups = {n: a if isinstance(a, list) else [a] for n, a in inputs.items()}
+    plan = plan_patches(
+        [catalog.patch(name) for name in patches],
+        inputs={
+            name: tuple(Tensor(name, one.dtype.name, one.shape) for one in group)
+            for name, group in groups.items()
+        },
+        outputs={
+            name: Tensor(name, (dtypes or {}).get(name, "float32"), shape)
+            for name, shape in (shapes or {}).items()
+        },
+        params=params or {},
+        batch=batch,
+        model_size=(side, side),
+    )
+    made = make_executor("gpu", plan, None, graph="required")
+    for name, group in groups.items():
+        for index, one in enumerate(group):
+            made.write(f"{name}.{index}", one)
+    made.put_frames([])
+    return made
