@@ -3,7 +3,8 @@
 // anchors of one level, and tiles are counted through all levels, so that one launch does them all.
 //
 // A contract that uses levels has the sizes P (cells of each level) and A, and launches
-// grid: [N, "sum(ceil_div(P, 32))"], times the maps of anchors that a level has.
+// grid: [N, "sum(ceil_div(P, 32))"], times the maps of anchors that a level has. Its kernels take
+// Args as __grid_constant__: an index into one of its arrays would cost a copy of Args otherwise.
 
 constexpr int LANES = 4;            // threads an anchor
 constexpr int TILE = 32;            // anchors a block
@@ -139,15 +140,32 @@ __device__ inline float expectation(const T* __restrict__ bins, long long step)
     return moment / sum;
 }
 
-// The box whose sides lie so far from a point, from the one side that each of an anchor's four lanes
-// brings; all in pixels. The whole warp calls.
-__device__ inline Box box_from_sides(float x, float y, float distance)
+// What the four lanes of an anchor bring, one number each. The whole warp calls.
+struct Four
+{
+    float at[LANES];
+};
+
+__device__ inline Four gather(float mine)
 {
     const int first = threadIdx.x % 32 / LANES * LANES;
-    return {x - __shfl_sync(0xffffffffu, distance, first),
-            y - __shfl_sync(0xffffffffu, distance, first + 1),
-            x + __shfl_sync(0xffffffffu, distance, first + 2),
-            y + __shfl_sync(0xffffffffu, distance, first + 3)};
+    Four four;
+    for (int i = 0; i < LANES; ++i) four.at[i] = __shfl_sync(0xffffffffu, mine, first + i);
+    return four;
+}
+
+// The box around a point; each lane brings how far one side is from it. The whole warp calls.
+__device__ inline Box box_from_sides(float x, float y, float distance)
+{
+    const Four far = gather(distance);
+    return {x - far.at[0], y - far.at[1], x + far.at[2], y + far.at[3]};
+}
+
+// The box of which the lanes bring centre x, centre y, width and height. The whole warp calls.
+__device__ inline Box box_from_centre(float mine)
+{
+    const Four four = gather(mine);
+    return box_around(four.at[0], four.at[1], four.at[2], four.at[3]);
 }
 
 // ---- The candidate.
