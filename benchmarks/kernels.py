@@ -169,10 +169,10 @@ def tensorrt_nms() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nms.onnx"
         onnx.save(model, path)
-        engine = open_engine(path, gpu=True, kind="trt", cache_dir=Path(folder))
-        outputs = engine.prepare({name: array.shape for name, array in data.items()})
+        opened = open_engine(path, gpu=True, kind="trt", cache_dir=Path(folder))
+        engine = opened.at({name: array.shape for name, array in data.items()})
         arrays = {name: cupy.asarray(array) for name, array in data.items()}
-        arrays |= {n: cupy.zeros(t.shape, t.dtype) for n, t in outputs.items()}
+        arrays |= {t.name: cupy.zeros(t.shape, t.dtype) for t in engine.info.outputs}
         addresses = {name: array.data.ptr for name, array in arrays.items()}
         with cupy.cuda.Stream(non_blocking=True) as stream:
 

@@ -125,7 +125,7 @@ def threshold_for(pipeline: Any, photos: list[np.ndarray], *, candidates: int) -
 class UsualWay:
     """OpenCV letterbox, `execute_async_v3`, torch decode, torchvision's batched NMS."""
 
-    def __init__(self, engine: Any, head: str, batch: int, size: int, threshold: float) -> None:
+    def __init__(self, engine: Any, head: str, size: int, threshold: float) -> None:
         import torch
 
         self.torch = torch
@@ -133,11 +133,9 @@ class UsualWay:
         self.head = head
         self.size = size
         self.threshold = threshold
-        shapes = {t.name: (batch, *t.shape[1:]) for t in engine.info.inputs}
-        outputs = engine.prepare(shapes)
         self.stream = torch.cuda.Stream()
-        self.inputs = {n: torch.zeros(s, device="cuda") for n, s in shapes.items()}
-        self.outputs = {n: torch.zeros(t.shape, device="cuda") for n, t in outputs.items()}
+        self.inputs = {t.name: torch.zeros(t.shape, device="cuda") for t in engine.info.inputs}
+        self.outputs = {t.name: torch.zeros(t.shape, device="cuda") for t in engine.info.outputs}
         tensors = {**self.inputs, **self.outputs}
         self.addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
         if head == "yolox":
@@ -210,7 +208,7 @@ def usual_rows(path: Path, head: str, size: int, batch: int, photo: Path) -> dic
 
         times = measure.wall_time(streamed, repeats=5, warm=1)
         rows["trtpatch, streamed, frames/s"] = round(8 * batch / times["median_us"] * 1e6, 1)
-    usual = UsualWay(Loaded(path).engine, head, batch, size, float(threshold))
+    usual = UsualWay(Loaded(path).binding.engine, head, size, float(threshold))
     rows["usual way"] = measure.wall_time(lambda: usual(photos), repeats=30)
     for name in ("trtpatch", "usual way"):
         rows[f"{name}, frames/s"] = round(batch / rows[name]["median_us"] * 1e6, 1)

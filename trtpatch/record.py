@@ -14,7 +14,7 @@ from trtpatch.engines.recorded import RecordedFrame, save_recording
 from trtpatch.errors import InputError
 from trtpatch.executors import Executor, make_executor
 from trtpatch.frame import Frame, as_frames
-from trtpatch.pipeline import Loaded
+from trtpatch.loaded import Loaded
 from trtpatch.plan import EngineStep, Plan
 
 
@@ -45,7 +45,8 @@ def record(loaded: Loaded, images: Sequence[Any], path: Path) -> EngineInfo:
         inputs=_tensors(plan, step.inputs),
         outputs=_tensors(plan, step.outputs),
     )
-    executor = make_executor(loaded.executor_name, plan, loaded.engine, device=loaded.spec.device)
+    engine = loaded.binding.engine
+    executor = make_executor(loaded.executor_name, plan, engine, device=loaded.spec.device)
     try:
         save_recording(path, info=info, frames=_run(executor, plan, step, frames))
     finally:

@@ -9,8 +9,8 @@ from pathlib import Path
 from trtpatch.catalog import Catalog, Patch, Rule
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.errors import MatchError
+from trtpatch.loaded import Loaded
 from trtpatch.match import match
-from trtpatch.pipeline import Loaded
 from trtpatch.plan import REGIONS, EngineStep, Launch, PatchStep
 from trtpatch.spec import yamlfile
 from trtpatch.spec.dims import Value, format_shape

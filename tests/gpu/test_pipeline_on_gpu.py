@@ -52,7 +52,7 @@ def test_the_same_engine_outputs_give_the_same_detections(
 
 def test_a_recording_gives_what_cpu_gives(folder: Path, photos: list[np.ndarray]) -> None:
     from trtpatch.engines.recorded import RecordedFrame, save_recording
-    from trtpatch.pipeline import Loaded
+    from trtpatch.loaded import Loaded
 
     path = write(folder, ORT)
     loaded = Loaded(path, executor="cpu")

@@ -25,12 +25,17 @@ def cache(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def yolox(assets, cache):
+def open_yolox(assets, cache):
     engine = open_engine(
         assets / "models/yolox_nano_416.onnx", gpu=True, kind="trt", options=EXACT, cache_dir=cache
     )
     yield engine
     engine.close()
+
+
+@pytest.fixture
+def yolox(open_yolox):
+    return open_yolox.at(SHAPE)
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +49,13 @@ def pictures(assets) -> list[np.ndarray]:
 
 
 class Buffers:
-    """Device arrays for an engine, poisoned, and a stream of their own."""
+    """Device arrays for an engine that is ready, poisoned, and a stream of their own."""
 
-    def __init__(self, engine, shapes) -> None:
+    def __init__(self, engine) -> None:
         self.engine = engine
         self.stream = cupy.cuda.Stream(non_blocking=True)
-        tensors = engine.prepare(shapes)
-        self.outputs = {name: cupy.full(t.shape, 777, t.dtype) for name, t in tensors.items()}
-        dtypes = {tensor.name: tensor.dtype for tensor in engine.info.inputs}
-        self.inputs = {name: cupy.empty(shape, dtypes[name]) for name, shape in shapes.items()}
+        self.outputs = {t.name: cupy.full(t.shape, 777, t.dtype) for t in engine.info.outputs}
+        self.inputs = {t.name: cupy.empty(t.shape, t.dtype) for t in engine.info.inputs}
         cupy.cuda.Device().synchronize()
 
     def enqueue(self) -> None:
@@ -73,14 +76,13 @@ class Buffers:
 
 def onnx_runtime(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     engine = open_engine(path, gpu=False, kind="ort")
-    engine.prepare({name: array.shape for name, array in inputs.items()})
-    return dict(engine.run(inputs))
+    return dict(engine.at({name: array.shape for name, array in inputs.items()}).run(inputs))
 
 
 def test_it_gives_what_onnx_runtime_gives(assets, yolox, pictures):
     assert (yolox.on_device, yolox.info.kind, yolox.info.flavour) == (True, "trt", "tensorrt_rtx")
     assert [str(t) for t in yolox.info.outputs] == ["output float32 [1, 3549, 85]"]
-    buffers = Buffers(yolox, SHAPE)
+    buffers = Buffers(yolox)
     for picture in pictures:
         found = buffers.run(images=picture)["output"]
         path = assets / "models/yolox_nano_416.onnx"
@@ -90,7 +92,7 @@ def test_it_gives_what_onnx_runtime_gives(assets, yolox, pictures):
 
 
 def test_a_captured_run_is_replayed_on_new_pictures(yolox, pictures):
-    buffers = Buffers(yolox, SHAPE)
+    buffers = Buffers(yolox)
     plain = [buffers.run(images=picture)["output"] for picture in pictures]
     assert yolox.capturable
     with buffers.stream:
@@ -104,42 +106,52 @@ def test_a_captured_run_is_replayed_on_new_pictures(yolox, pictures):
         np.testing.assert_array_equal(buffers.read()["output"], expected)
 
 
+def run_once(engine) -> None:
+    Buffers(engine.at(SHAPE)).run(images=np.zeros(SHAPE["images"], np.float32))
+    engine.close()
+
+
 def test_what_was_compiled_is_kept(assets, tmp_path, caplog):
     path = assets / "models/yolox_nano_416.onnx"
     for _ in range(2):
-        open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path).close()
+        run_once(open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path))
         kept = {file: file.read_bytes() for file in tmp_path.glob("*.kernels")}
         assert len(kept) == 1
     assert "damaged or out of date" not in caplog.text
     next(iter(kept)).write_bytes(b"no kernels")
-    open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path).close()
+    run_once(open_engine(path, gpu=True, kind="trt", options=EXACT, cache_dir=tmp_path))
 
 
 def test_open_sizes(assets, cache):
     path = assets / "models/yunet_n_dynamic.onnx"
     bounds = {"input": ((1, 3, 32, 32), (1, 3, 320, 320), (2, 3, 320, 416))}
-    options = BuildOptions(flavour="tensorrt_rtx", tf32=False, profiles=bounds)
+    options = BuildOptions(flavour="tensorrt_rtx", tf32=False, profile=bounds)
     engine = open_engine(path, gpu=True, kind="trt", options=options, cache_dir=cache)
     assert str(engine.info.inputs[0]) == "input float32 [-1, 3, -1, -1]"
     with pytest.raises(EngineError, match=r"min \[1, 3, 32, 32\].*max \[2, 3, 320, 416\]"):
-        engine.prepare({"input": (1, 3, 640, 640)})
-    for shape in ((1, 3, 320, 320), (2, 3, 320, 416), (1, 3, 64, 96)):
+        engine.at({"input": (1, 3, 640, 640)})
+    shapes = ((1, 3, 320, 320), (2, 3, 320, 416), (1, 3, 64, 96))
+    ready = [Buffers(engine.at({"input": shape})) for shape in shapes]
+    for buffers, shape in [*zip(ready, shapes, strict=True)] * 2:
         picture = np.random.default_rng(1).random(shape, np.float32) * 255
-        found = Buffers(engine, {"input": shape}).run(input=picture)
+        found = buffers.run(input=picture)
         for name, expected in onnx_runtime(path, {"input": picture}).items():
             np.testing.assert_allclose(found[name], expected, atol=5e-3, rtol=1e-3)
+    ready[1].engine.close()
+    ready[0].run(input=np.zeros(shapes[0], np.float32))
     engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        ready[0].enqueue()
 
 
-def test_calls_that_cannot_be_meant(yolox):
-    buffers = Buffers(yolox, SHAPE)
+def test_calls_that_cannot_be_meant(open_yolox, yolox):
+    buffers = Buffers(yolox)
     with pytest.raises(EngineError, match="legacy default stream"):
         yolox.enqueue({name: a.data.ptr for name, a in buffers.inputs.items()}, 0)
-    yolox.prepare(SHAPE)
     with pytest.raises(EngineError, match="no address is given for images, output"):
-        yolox.enqueue({}, buffers.stream.ptr)
+        open_yolox.at(SHAPE).enqueue({}, buffers.stream.ptr)
     with pytest.raises(EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"):
-        yolox.prepare({"images": (2, 3, 416, 416)})
+        open_yolox.at({"images": (2, 3, 416, 416)})
     yolox.close()
     with pytest.raises(EngineError, match="closed"):
         yolox.enqueue({}, buffers.stream.ptr)

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from trtpatch.engines import open_engine
+from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.inspection import inspect
 from trtpatch.errors import EngineError
 
@@ -56,8 +57,9 @@ def session(path, **changes):
 def test_real_models_give_what_onnx_runtime_gives(assets, name, shapes):
     path = assets / "models" / f"{name}.onnx"
     engine = open_engine(path, gpu=False)
-    assert (engine.info.kind, engine.on_device, engine.needs_inputs) == ("ort", False, True)
-    prepared = engine.prepare(shapes)
+    ready = engine.at(shapes)
+    assert (engine.info.kind, ready.on_device, ready.needs_inputs) == ("ort", False, True)
+    prepared = {output.name: output for output in ready.info.outputs}
     inputs = {
         tensor.name: noise(shapes[tensor.name], np.dtype(tensor.dtype))
         for tensor in engine.info.inputs
@@ -66,7 +68,7 @@ def test_real_models_give_what_onnx_runtime_gives(assets, name, shapes):
     names = [output.name for output in reference.get_outputs()]
     expected = dict(zip(names, reference.run(names, inputs), strict=True))
     for _ in range(2):
-        outputs = engine.run(inputs)
+        outputs = ready.run(inputs)
         assert list(outputs) == names
         for key, array in expected.items():
             np.testing.assert_array_equal(outputs[key], array)
@@ -79,15 +81,14 @@ def test_the_same_pictures_give_the_same_bits(assets):
     pictures = noise((1, 3, 416, 416))
     results = []
     for _ in range(3):
-        engine = open_engine(path, gpu=False)
-        engine.prepare({"images": pictures.shape})
+        engine = open_engine(path, gpu=False).at({"images": pictures.shape})
         results.append(engine.run({"images": pictures})["output"].tobytes())
     assert len(set(results)) == 1
 
 
 def test_strided_inputs_are_never_read_as_if_contiguous(assets):
     engine = open_engine(assets / "models" / "yunet_n_dynamic.onnx", gpu=False)
-    engine.prepare({"input": (1, 3, 64, 96)})
+    engine = engine.at({"input": (1, 3, 64, 96)})
     pictures = noise((1, 64, 96, 3)).transpose(0, 3, 1, 2)
     assert not pictures.flags.c_contiguous
     expected = engine.run({"input": np.ascontiguousarray(pictures)})
@@ -116,10 +117,11 @@ class TestInputShape:
 
     @pytest.mark.parametrize("given", [(1, 3, 480, 640), {"x": (1, 3, 480, 640)}])
     def test_it_overrides_what_the_file_declares(self, path, given):
-        engine = open_engine(path, gpu=False, input_shape=given)
+        engine = open_engine(path, gpu=False, options=BuildOptions(input_shape=given))
         assert [t.shape for t in engine.info.inputs] == [(1, 3, 480, 640)]
         assert [t.shape for t in engine.info.outputs] == [(1, 4, 240, 320)]
-        assert engine.prepare({"x": (1, 3, 480, 640)})["y"].shape == (1, 4, 240, 320)
+        engine = engine.at({"x": (1, 3, 480, 640)})
+        assert [t.shape for t in engine.info.outputs] == [(1, 4, 240, 320)]
         whole = noise((1, 3, 480, 640)) / 255
         found = engine.run({"x": whole})["y"]
         # The declared size is a lie, so the file itself runs on a tile of the picture too.
@@ -127,15 +129,15 @@ class TestInputShape:
         np.testing.assert_allclose(found[0, :, :15, :15], tile[0, :, :15, :15], atol=1e-6)
 
     def test_a_shape_that_the_network_cannot_take(self, path):
-        engine = open_engine(path, gpu=False, input_shape=(1, 5, 32, 32))
+        engine = open_engine(path, gpu=False, options=BuildOptions(input_shape=(1, 5, 32, 32)))
         with pytest.raises(
             EngineError, match=r"conv\.onnx: ONNX Runtime cannot run it on x \[1, 5"
         ):
-            engine.prepare({"x": (1, 5, 32, 32)})
+            engine.at({"x": (1, 5, 32, 32)})
 
     def test_a_shape_of_other_axes(self, path):
         with pytest.raises(EngineError, match="has 3 axes, which none of its inputs has"):
-            open_engine(path, gpu=False, input_shape=(3, 32, 32))
+            open_engine(path, gpu=False, options=BuildOptions(input_shape=(3, 32, 32)))
 
     def test_with_weights_in_a_file_of_their_own(self, path, tmp_path):
         away = tmp_path / "sub folder ü" / "conv.onnx"
@@ -143,16 +145,16 @@ class TestInputShape:
         onnx.save(
             onnx.load(path), away, save_as_external_data=True, location="w.bin", size_threshold=0
         )
-        engine = open_engine(away, gpu=False, input_shape=(2, 3, 64, 64))
-        engine.prepare({"x": (2, 3, 64, 64)})
+        engine = open_engine(away, gpu=False, options=BuildOptions(input_shape=(2, 3, 64, 64)))
+        engine = engine.at({"x": (2, 3, 64, 64)})
         assert engine.run({"x": noise((2, 3, 64, 64))})["y"].shape == (2, 4, 32, 32)
 
 
 def test_open_output_sizes_are_measured(assets):
     engine = open_engine(assets / "models" / "yunet_n_dynamic.onnx", gpu=False)
     assert engine.info.outputs[0].shape == (-1, -1, 1)
-    assert engine.prepare({"input": (3, 3, 64, 128)})["cls_8"].shape == (3, 128, 1)
-    assert engine.prepare({"input": (1, 3, 32, 32)})["cls_8"].shape == (1, 16, 1)
+    assert engine.at({"input": (3, 3, 64, 128)}).info.outputs[0].shape == (3, 128, 1)
+    assert engine.at({"input": (1, 3, 32, 32)}).info.outputs[0].shape == (1, 16, 1)
 
 
 def test_a_shape_that_breaks_inside_the_network(tmp_path):
@@ -164,9 +166,9 @@ def test_a_shape_that_breaks_inside_the_network(tmp_path):
         initializers=[numpy_helper.from_array(np.array([2, 3]), "shape")],
     )
     engine = open_engine(path, gpu=False)
-    assert engine.prepare({"x": (6,)})["y"].shape == (2, 3)
+    assert engine.at({"x": (6,)}).info.outputs[0].shape == (2, 3)
     with pytest.raises(EngineError, match=r"ONNX Runtime cannot run it on x \[7\]: .*Reshape"):
-        engine.prepare({"x": (7,)})
+        engine.at({"x": (7,)})
 
 
 def test_an_output_whose_size_depends_on_the_data_is_refused(tmp_path):
@@ -178,7 +180,7 @@ def test_an_output_whose_size_depends_on_the_data_is_refused(tmp_path):
     )
     engine = open_engine(path, gpu=False)
     with pytest.raises(EngineError, match="output y int64 .* depends on what is in the picture"):
-        engine.prepare({"x": (4, 8)})
+        engine.at({"x": (4, 8)})
 
 
 def test_an_output_that_changes_its_size_later_is_refused(tmp_path):
@@ -196,8 +198,8 @@ def test_an_output_that_changes_its_size_later_is_refused(tmp_path):
         [value("y", (1, None), TensorProto.INT64)],
         initializers=[one, two],
     )
-    engine = open_engine(path, gpu=False)
-    assert engine.prepare({"x": (8,)})["y"].shape == (1, 1)
+    engine = open_engine(path, gpu=False).at({"x": (8,)})
+    assert engine.info.outputs[0].shape == (1, 1)
     with pytest.raises(EngineError, match=r"came out as \[1, 9\], not \[1, 1\]"):
         engine.run({"x": np.full(8, 5, np.float32)})
 

@@ -10,8 +10,7 @@ from trtpatch.errors import EngineError
 @pytest.fixture
 def engine(assets):
     engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
-    engine.prepare({"images": (1, 3, 416, 416)})
-    return engine
+    return engine.at({"images": (1, 3, 416, 416)})
 
 
 def test_a_missing_input(engine):
@@ -29,21 +28,24 @@ def test_another_shape(engine):
         engine.run({"images": np.zeros((1, 3, 416, 417), np.float32)})
 
 
-def test_another_batch(engine):
-    with pytest.raises(EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"):
-        engine.prepare({"images": (2, 3, 416, 416)})
-
-
-def test_a_run_before_prepare(assets):
+def test_another_batch(assets):
     engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
-    with pytest.raises(EngineError, match="prepare"):
-        engine.run({"images": np.zeros((1, 3, 416, 416), np.float32)})
+    with pytest.raises(EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"):
+        engine.at({"images": (2, 3, 416, 416)})
 
 
 def test_a_run_after_close(engine):
     engine.close()
     with pytest.raises(EngineError, match="closed"):
         engine.run({"images": np.zeros((1, 3, 416, 416), np.float32)})
+
+
+def test_what_is_ready_is_closed_with_the_open_engine(assets):
+    engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
+    ready = engine.at({"images": (1, 3, 416, 416)})
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        ready.run({"images": np.zeros((1, 3, 416, 416), np.float32)})
 
 
 def test_a_gpu_is_asked_for(assets):

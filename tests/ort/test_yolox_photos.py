@@ -99,7 +99,12 @@ class Oracle:
         order = np.lexsort((anchors, -scores[anchors, labels]))[:100]
         labels, anchors = labels[order], anchors[order]
         limits = np.float32([width, height] * 2)
-        return np.clip(boxes[anchors] / np.float32(gain), 0, limits), scores[anchors, labels], labels, anchors
+        return (
+            np.clip(boxes[anchors] / np.float32(gain), 0, limits),
+            scores[anchors, labels],
+            labels,
+            anchors,
+        )
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,8 @@ def recording(tmp_path):
 
 def test_frames_come_back_bit_for_bit_and_in_order(recording):
     engine = open_engine(recording, gpu=False)
-    prepared = engine.prepare({"images": (2, 3, 32, 64)})
-    assert prepared == {output.name: output for output in INFO.outputs}
+    engine = engine.at({"images": (2, 3, 32, 64)})
+    assert engine.info.outputs == INFO.outputs
     for i, frame in enumerate(frames(3)):
         outputs = engine.run({})
         for name, array in frame.outputs.items():
@@ -84,7 +84,7 @@ def test_what_was_recorded_is_kept(recording):
 def test_other_shapes_than_those_recorded_are_refused(recording):
     engine = open_engine(recording, gpu=False)
     with pytest.raises(EngineError, match=r"takes \[2, 3, 32, 64\], found \[1, 3, 32, 64\]"):
-        engine.prepare({"images": (1, 3, 32, 64)})
+        engine.at({"images": (1, 3, 32, 64)})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_a_bare_shape_is_for_the_only_input_with_as_many_axes():
     [
         ((1, 3, 320), "has 3 axes, which none of its inputs has: images float32"),
         ((1, 3, 320, 0), "expected 4 sizes of 1 or more"),
-        ((1, 3, -1, 320), "expected 4 sizes of 1 or more"),
+        ((1, 3, -2, 320), "expected 4 sizes of 1 or more, or -1 to leave one open"),
         ({"image": (1, 3, 32, 32)}, "no input is called 'image'.* Did you mean 'images'"),
         ({"images": (1, 3)}, "expected 4 sizes"),
     ],

@@ -68,11 +68,12 @@ def test_real_models_are_built(assets, tmp_path, name, shape):
 def test_bounds_for_open_sizes(assets):
     path = assets / "models" / "yunet_n_dynamic.onnx"
     bounds = ((1, 3, 32, 32), (1, 3, 320, 320), (4, 3, 640, 640))
-    assert build(path, BuildOptions(profiles={"input": bounds}))[:4] == b"vtrt"
+    assert build(path, BuildOptions(profile={"input": bounds}))[:4] == b"vtrt"
+    assert build(path, BuildOptions(profile=bounds))[:4] == b"vtrt"
     with pytest.raises(EngineError, match=r"leaves sizes open.*input_shape: \[1, 3, 640, 640\]"):
         build(path)
-    with pytest.raises(EngineError, match="a profile is given for 'images'"):
-        build(path, BuildOptions(profiles={"images": bounds}))
+    with pytest.raises(EngineError, match="no input is called 'images'; it has input float32"):
+        build(path, BuildOptions(profile={"images": bounds}))
 
 
 def test_what_the_exporter_wrote_goes_before_the_plan(relu, tmp_path):
@@ -207,10 +208,12 @@ class TestRefusals:
 
 
 def test_float16_that_cannot_be_had_is_reported(relu, tmp_path, caplog):
-    plan = cached_build(relu, BuildOptions(float16=True), cache_dir=tmp_path)
     told = "float16 asked for, float32 delivered"
-    assert told in caplog.text
+    plan = cached_build(relu, BuildOptions(float16=True), cache_dir=tmp_path)
     assert told in read_plan(plan).metadata.extra["trtpatch.notes"]
+    assert told not in caplog.text, "loading the plan tells it"
+    build(relu, BuildOptions(float16=True))
+    assert told in caplog.text
 
 
 def test_the_flavour_is_found():

@@ -29,7 +29,7 @@ def command(pipeline: Path, executor: str | None, memory: bool, as_json: bool) -
     parameters and launches, and the memory that all of it takes.
     """
     from trtpatch.cli import tables
-    from trtpatch.pipeline import Loaded
+    from trtpatch.loaded import Loaded
     from trtpatch.report import describe_pipeline
 
     loaded = Loaded(pipeline, executor=executor)

@@ -30,8 +30,8 @@ def command(pipeline: Path, images: tuple[Path, ...], output: Path, executor: st
     the pictures in it.
     """
     from trtpatch.errors import InputError
+    from trtpatch.loaded import Loaded
     from trtpatch.pictures import find_pictures
-    from trtpatch.pipeline import Loaded
     from trtpatch.record import record
 
     if output.suffix != ".npz":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from trtpatch.detections import Counters, Detections
-    from trtpatch.pipeline import Loaded
+    from trtpatch.loaded import Loaded
 
 _STDOUT = "-"
 
@@ -67,10 +67,8 @@ class Output:
             file.write(text + "\n")
 
     def announce(self, loaded: Loaded) -> None:
-        """Say who runs the pipeline, and what there is to know about its engine."""
+        """Say who runs the pipeline."""
         info = loaded.engine.info
-        for note in info.notes:
-            click.echo(f"note: {note}", err=True)
         who = f"executor {loaded.executor_name}, engine {info.flavour} {info.version}"
         click.echo(f"{loaded.path}: {who}", err=not self._tables)
 

@@ -55,8 +55,9 @@ def command(
     """
     from trtpatch.cli.results import Output, show_times
     from trtpatch.errors import InputError
+    from trtpatch.loaded import Loaded
     from trtpatch.pictures import find_pictures, plan_copies
-    from trtpatch.pipeline import Loaded, Pipeline
+    from trtpatch.pipeline import Pipeline
 
     pictures = find_pictures(images)
     copies = plan_copies(save, pictures) if save else {}
@@ -64,7 +65,7 @@ def command(
     output = Output(copies, json_file=json_file, jsonl_file=jsonl_file)
     loaded = Loaded(pipeline, executor=executor)
     engine = loaded.engine
-    replayed = not engine.on_device and not engine.needs_inputs
+    replayed = engine.info.kind == "recorded"
     broken: list[InputError] = []
     times: list[dict[str, float]] = []
     with closing(engine), Pipeline(loaded) as runner, output:

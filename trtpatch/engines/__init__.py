@@ -1,12 +1,14 @@
-"""Engines: what runs a network, whoever made it, behind two small protocols.
+"""Engines: what runs a network, whoever made it, behind a few small protocols.
 
-A `HostEngine` takes and gives NumPy arrays: an ONNX file on ONNX Runtime's CPU provider (`ort`) or
-recorded outputs that are played back (`recorded`). A `DeviceEngine` takes device addresses and a
-CUDA stream: a TensorRT plan run by one of its flavours (`trt`). `open_engine` opens either.
+`open_engine` opens a file; `at` gives it the shapes of its inputs and makes it ready to run. What
+is ready is a `HostEngine`, which takes and gives NumPy arrays: an ONNX file on ONNX Runtime's CPU
+provider (`ort`) or recorded outputs that are played back (`recorded`); or a `DeviceEngine`, which
+takes device addresses and a CUDA stream: a TensorRT plan run by one of its flavours (`trt`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
 
     from trtpatch.engines.build import BuildOptions
 
+_log = logging.getLogger("trtpatch.engines")
+
 EngineKind = Literal["trt", "ort", "recorded"]
 Shape = tuple[int, ...]
 InputShape = Union[Shape, Mapping[str, Shape], None]
+Bounds = tuple[Shape, Shape, Shape]
+"""Smallest, best and largest shape of an input, as an optimisation profile has them."""
+Profile = Union[Bounds, Mapping[str, Bounds], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,10 @@ class EngineInfo:
         path: the file that the user named.
         flavour: TensorRT's flavour, `onnxruntime`, or for recorded outputs the flavour recorded.
         version: version of the running library.
+        inputs, outputs: without -1 once the engine is ready to run.
+        bounds: of the inputs with open sizes, as far as there are any, by name.
         notes: what the user is told when the engine is loaded.
+        scratch_bytes: GPU memory that it takes for each set of shapes that is ready.
     """
 
     kind: EngineKind
@@ -62,11 +72,41 @@ class EngineInfo:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     metadata: Metadata = field(default_factory=Metadata)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    scratch_bytes: int = 0
+
+
+class OpenEngine(Protocol):
+    """An engine's file, read and loaded."""
+
+    info: EngineInfo
+
+    def at(self, input_shapes: Mapping[str, Shape]) -> Engine:
+        """Make the engine ready to run in the given shapes, beside others that are ready.
+
+        An output whose size depends on the data has the shape of its bound: rows past what a run
+        finds are not written.
+
+        Args:
+            input_shapes: a shape for every input, by the engine's own names.
+
+        Returns:
+            An engine whose `info` has no open sizes. It is closed with this one, if not before.
+
+        Raises:
+            EngineError: a name is missing or unknown, a shape does not fit the engine, or an
+                output's shape depends on the data without a bound.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what the engine holds, and close all that `at` gave."""
+        ...
 
 
 class HostEngine(Protocol):
-    """An engine that computes in host memory.
+    """An engine that is ready to compute in host memory.
 
     Attributes:
         needs_inputs: False where `run` wants no inputs: it plays back what was recorded.
@@ -76,55 +116,32 @@ class HostEngine(Protocol):
     on_device: Literal[False]
     needs_inputs: bool
 
-    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
-        """Fix the shapes of the runs to come.
-
-        Args:
-            input_shapes: a shape for every input, by the engine's own names.
-
-        Returns:
-            Every output, by name, with the shape that it will have.
-
-        Raises:
-            EngineError: a name is missing or unknown, a shape does not fit the engine, or an
-                output's shape depends on the data without a bound.
-        """
-        ...
-
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """Run once. Arrays have the dtypes of `info` and the shapes that `prepare` fixed."""
+        """Run once. Arrays have the dtypes and shapes of `info`."""
         ...
 
     def close(self) -> None:
-        """Give back what the engine holds; it cannot run any more."""
+        """Give back what this one holds; it cannot run any more."""
         ...
 
 
 class DeviceEngine(Protocol):
-    """An engine that computes in the memory of one GPU.
+    """An engine that is ready to compute in the memory of one GPU.
 
     Attributes:
-        capturable: whether `enqueue` may be captured in a CUDA Graph, after `prepare` and one
-            enqueue that was not captured.
+        capturable: whether `enqueue` may be captured in a CUDA Graph, after one enqueue that was
+            not captured.
     """
 
     info: EngineInfo
     on_device: Literal[True]
     capturable: bool
 
-    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
-        """Fix the shapes of the runs to come; see `HostEngine.prepare`.
-
-        An output whose size depends on the data has the shape of its bound: rows past what a run
-        finds are not written.
-        """
-        ...
-
     def enqueue(self, addresses: Mapping[str, int], stream: int) -> None:
         """Put one run on a stream: no wait, no allocation.
 
-        The engine's GPU must be the calling thread's current one. The first enqueue after
-        `prepare` is the warm-up: it may compile and allocate, and must not be captured.
+        The engine's GPU must be the calling thread's current one. The first enqueue is the
+        warm-up: it may compile and allocate, and must not be captured.
 
         Args:
             addresses: device address of every input and output, by name; all of them on the first
@@ -141,7 +158,7 @@ class DeviceEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the engine holds; it cannot run any more."""
+        """Give back what this one holds; it cannot run any more."""
         ...
 
 
@@ -154,11 +171,10 @@ def open_engine(
     gpu: bool,
     kind: Literal["auto", "trt", "ort", "recorded"] = "auto",
     flavour: str = "auto",
-    input_shape: InputShape = None,
     device: int = 0,
     options: BuildOptions | None = None,
     cache_dir: Path | None = None,
-) -> Engine:
+) -> OpenEngine:
     """Open an engine file; what the file holds decides what runs it.
 
     Args:
@@ -168,15 +184,14 @@ def open_engine(
             Runtime runs it on the CPU.
         kind: insists on who runs the file.
         flavour: insists on one flavour of TensorRT.
-        input_shape: shapes that override what an ONNX file declares: by input name, or one shape
-            for the only input with that many axes.
         device: ordinal of the GPU that a plan runs on.
-        options: how a plan is built.
+        options: shapes, and how a plan is built; what plays no part is told in the notes.
         cache_dir: where built plans are kept, instead of the user's cache folder.
 
     Raises:
         EngineError: the file cannot be read, is of another kind, or does not run here.
     """
+    from trtpatch.engines.build import BuildOptions
     from trtpatch.engines.files import content_of, read_file, what_is
     from trtpatch.engines.ort import OrtEngine
     from trtpatch.engines.planfile import read_plan
@@ -184,12 +199,13 @@ def open_engine(
     from trtpatch.engines.trt import TrtEngine
 
     path = Path(path)
+    options = options or BuildOptions()
     head = read_file(path, most_bytes=4096)
     content = content_of(head)
     if kind == "recorded" or (kind == "auto" and content == "recorded"):
-        return RecordedEngine(path)
+        return RecordedEngine(path, options)
     if kind == "ort" or (kind == "auto" and content == "onnx" and not gpu):
-        return OrtEngine(path, input_shape=input_shape)
+        return OrtEngine(path, options)
     if kind == "auto" and content == "other":
         raise EngineError(
             f"{path}: not an engine, which is a TensorRT plan, an ONNX file or a recording; "
@@ -202,19 +218,13 @@ def open_engine(
             "or run an ONNX file by ONNX Runtime (kind: ort)"
         )
     if content == "onnx":
-        return _built(
-            path,
-            kind=kind,
-            flavour=flavour,
-            input_shape=input_shape,
-            device=device,
-            options=options,
-            cache_dir=cache_dir,
-        )
+        if flavour != "auto":
+            options = replace(options, flavour=flavour)
+        return _built(path, options, insists=kind == "trt", device=device, cache_dir=cache_dir)
     return TrtEngine(
         path,
+        options,
         flavour=flavour,
-        input_shape=input_shape,
         device=device,
         cache_dir=cache_dir,
         any_form=content == "other",
@@ -222,42 +232,24 @@ def open_engine(
 
 
 def _built(
-    path: Path,
-    *,
-    kind: str,
-    flavour: str,
-    input_shape: InputShape,
-    device: int,
-    options: BuildOptions | None,
-    cache_dir: Path | None,
-) -> Engine:
+    path: Path, options: BuildOptions, *, insists: bool, device: int, cache_dir: Path | None
+) -> OpenEngine:
     """An ONNX file as a plan on a GPU; on the CPU, and said so, where nothing builds plans."""
-    from trtpatch.engines.build import BuildOptions, cached_build
+    from trtpatch.engines.build import cached_build
     from trtpatch.engines.device import gpu_for
     from trtpatch.engines.flavours import choose
     from trtpatch.engines.ort import OrtEngine
     from trtpatch.engines.trt import TrtEngine
 
-    options = options or BuildOptions()
-    options = replace(
-        options,
-        flavour=options.flavour if flavour == "auto" else flavour,
-        input_shape=options.input_shape if input_shape is None else input_shape,
-    )
     try:
         choose(options.flavour, builds=True)
     except EngineError as error:
-        if kind == "trt" or options.flavour != "auto":
+        if insists or options.flavour != "auto":
             raise
         note = f"the network runs on the CPU, by ONNX Runtime: {error}"
-        return OrtEngine(path, input_shape=options.input_shape, notes=(note,))
+        return OrtEngine(path, options, notes=(note,))
     plan = cached_build(path, options, gpu=gpu_for(path, device), cache_dir=cache_dir)
-    engine = TrtEngine(
-        plan,
-        flavour=options.flavour,
-        device=device,
-        cache_dir=cache_dir,
-        notes=(f"the plan is kept in {plan}",),
-    )
+    _log.info("%s: its plan is %s", path, plan)
+    engine = TrtEngine(plan, flavour=options.flavour, device=device, cache_dir=cache_dir)
     engine.info = replace(engine.info, path=str(path))
     return engine

@@ -11,18 +11,19 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trtpatch.engines import InputShape, Shape, Tensor
+from trtpatch.engines import InputShape, Profile, Shape, Tensor
 from trtpatch.engines.cache import as_name, engine_cache, keep
 from trtpatch.engines.device import Gpu, current, find_gpu
 from trtpatch.engines.flavours import Found, choose
 from trtpatch.engines.metadata import json_prefix
 from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
 from trtpatch.engines.planfile import read_plan
-from trtpatch.engines.shapes import Bounds, named_shapes
+from trtpatch.engines.shapes import bounds_of, named_shapes, with_shapes
 from trtpatch.engines.trtlog import explain, log_of, quote
 from trtpatch.errors import EngineError
 
@@ -37,7 +38,7 @@ _TURING_ENDS = (8, 0)
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How a plan is built.
+    """In which shapes an engine runs, and how its plan is built.
 
     Attributes:
         flavour: of TensorRT; `auto` takes the first that builds.
@@ -45,8 +46,10 @@ class BuildOptions:
         float16: whether layers may run in half precision. Flavours that keep the types of the ONNX
             file cannot; the plan then carries a note that says so.
         workspace_bytes: most scratch memory of a layer; 0 leaves it to TensorRT.
-        input_shape: shapes instead of those that the ONNX file declares; see `open_engine`.
-        profiles: smallest, best and largest shape of each input with open sizes.
+        input_shape: shapes instead of those that the ONNX file declares: by input name, or one
+            for the only input with that many axes; -1 leaves a size open.
+        profile: smallest, best and largest shape of the inputs with open sizes: likewise.
+        batch: pictures at once, at most, where the file leaves that open and no profile tells.
         compute_capabilities: names such as `SM89`, for a flavour that builds for chosen GPUs; empty
             for its default.
         version_compatible: whether later versions, and the lean runtime, may run the plan.
@@ -57,9 +60,16 @@ class BuildOptions:
     float16: bool = False
     workspace_bytes: int = 0
     input_shape: InputShape = None
-    profiles: Mapping[str, Bounds] = field(default_factory=dict)
+    profile: Profile = None
+    batch: int | None = None
     compute_capabilities: tuple[str, ...] = ()
     version_compatible: bool = False
+
+    def unheeded(self, why: str, *names: str) -> tuple[str, ...]:
+        """A note on those of the named options that were asked for and play no part."""
+        plain = BuildOptions()
+        asked = [name for name in names if getattr(self, name) != getattr(plain, name)]
+        return (f"{', '.join(asked)} in the options: no part here, {why}",) if asked else ()
 
 
 def build(path: str | Path, options: BuildOptions | None = None, *, device: int = 0) -> bytes:
@@ -79,7 +89,11 @@ def build(path: str | Path, options: BuildOptions | None = None, *, device: int 
     options = options or BuildOptions()
     found = choose(options.flavour, builds=True)
     gpu = None if _portable(found.module) else _gpu_to_build_on(found, device)
-    return _build(read_onnx(Path(path)), found, options, gpu)
+    model = read_onnx(Path(path))
+    plan, notes = _build(model, found, options, gpu)
+    for note in notes:
+        _log.warning("%s: %s", model.path, note)
+    return plan
 
 
 def cached_build(
@@ -122,15 +136,14 @@ def cached_build(
         else:
             return plan
     _log.info("building %s with %s, once", model.path, found)
-    return keep(plan, _build(model, found, options, gpu))
+    return keep(plan, _build(model, found, options, gpu)[0])
 
 
 def _key(model: OnnxFile, found: Found, options: BuildOptions, target: str) -> str:
     digest = hashlib.sha256(model.data)
     for name in model.external:
         digest.update(hashlib.sha256((model.path.parent / name).read_bytes()).digest())
-    settings = {**vars(options), "profiles": dict(options.profiles)}
-    what = (_CACHE_FORMAT, found.flavour.module, found.version, target, settings)
+    what = (_CACHE_FORMAT, found.flavour.module, found.version, target, vars(options))
     digest.update(json.dumps(what, sort_keys=True, default=dict).encode())
     return digest.hexdigest()[:16]
 
@@ -150,18 +163,19 @@ def _gpu_to_build_on(found: Found, device: int) -> Gpu:
         ) from None
 
 
-def _build(model: OnnxFile, found: Found, options: BuildOptions, gpu: Gpu | None) -> bytes:
+def _build(
+    model: OnnxFile, found: Found, options: BuildOptions, gpu: Gpu | None
+) -> tuple[bytes, tuple[str, ...]]:
+    """The plan's file, and what the user is to be told, which is in it as well."""
     shapes = named_shapes(str(model.path), options.input_shape, model.inputs)
     data = with_input_shapes(model, shapes) if shapes else model.data
-    if gpu and not _portable(found.module):
-        with current(gpu.ordinal):
-            plan, notes = _serialise(model, data, shapes, found, options)
-    else:
+    here = current(gpu.ordinal) if gpu and not _portable(found.module) else nullcontext()
+    with here:
         plan, notes = _serialise(model, data, shapes, found, options)
     metadata = model.metadata
     if notes:
         metadata = replace(metadata, extra={**metadata.extra, NOTES: "\n".join(notes)})
-    return json_prefix(metadata) + plan
+    return json_prefix(metadata) + plan, notes
 
 
 def _serialise(
@@ -178,7 +192,6 @@ def _serialise(
                 f"float16 asked for, float32 delivered: {found.flavour.product} {found.version} "
                 "keeps the types of the ONNX file. Export the model in float16"
             )
-            _log.warning("%s: %s", model.path, note)
             notes = (note,)
         parser = trt.OnnxParser(network, log.logger)
         if not parser.parse(data, str(model.path)):
@@ -234,18 +247,16 @@ def _add_profile(
     builder: Any, config: Any, model: OnnxFile, shapes: Mapping[str, Shape], options: BuildOptions
 ) -> None:
     """Bounds for every input that leaves a size open."""
-    names = {tensor.name for tensor in model.inputs}
-    for name in options.profiles:
-        if name not in names:
-            raise EngineError(f"{model.path}: a profile is given for {name!r}; inputs are {names}")
+    inputs = with_shapes(model.inputs, shapes)
+    bounds = bounds_of(str(model.path), inputs, profile=options.profile, batch=options.batch)
     profile = builder.create_optimization_profile()
-    open_inputs = [t for t in model.inputs if -1 in t.shape and t.name not in shapes]
+    open_inputs = [tensor for tensor in inputs if -1 in tensor.shape]
     for tensor in open_inputs:
-        if tensor.name not in options.profiles:
+        if tensor.name not in bounds:
             raise EngineError(_advice(model, tensor))
-        profile.set_shape(tensor.name, *options.profiles[tensor.name])
+        profile.set_shape(tensor.name, *bounds[tensor.name])
     if open_inputs and config.add_optimization_profile(profile) < 0:
-        raise EngineError(f"{model.path}: the profile is refused: {dict(options.profiles)}")
+        raise EngineError(f"{model.path}: the profile is refused: {bounds}")
 
 
 def _advice(model: OnnxFile, tensor: Tensor) -> str:
@@ -253,7 +264,7 @@ def _advice(model: OnnxFile, tensor: Tensor) -> str:
     shape = [size if size > 0 else example[i] for i, size in enumerate(tensor.shape)]
     return (
         f"{model.path}: input {tensor} leaves sizes open, and a plan needs them. "
-        f"Give its shape (input_shape: {shape}), or bounds (profiles: smallest, best, largest)"
+        f"Give its shape (input_shape: {shape}), or its bounds (profile: min, opt, max)"
     )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from trtpatch.engines import EngineInfo, InputShape, Shape, Tensor
+from trtpatch.engines import EngineInfo, Shape, Tensor
+from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
-from trtpatch.engines.shapes import check_shapes, named_shapes
+from trtpatch.engines.shapes import bounds_of, check_shapes, named_shapes, ready_info, with_shapes
 from trtpatch.errors import EngineError
 
 if TYPE_CHECKING:
@@ -27,19 +28,16 @@ _MISSING_OPS = (
 
 
 class OrtEngine:
-    """See `HostEngine`. Same inputs, same outputs, bit for bit, on the same machine."""
-
-    on_device: Literal[False] = False
-    needs_inputs = True
+    """See `OpenEngine`."""
 
     def __init__(
-        self, path: Path, *, input_shape: InputShape = None, notes: tuple[str, ...] = ()
+        self, path: Path, options: BuildOptions | None = None, *, notes: tuple[str, ...] = ()
     ) -> None:
         """Open an ONNX file.
 
         Args:
             path: the file.
-            input_shape: shapes instead of those that the file declares; see `open_engine`.
+            options: shapes, of which those that the file leaves open are open here too.
             notes: what the user is to be told besides.
 
         Raises:
@@ -52,12 +50,15 @@ class OrtEngine:
                 f"{path}: ONNX Runtime, which runs ONNX files on the CPU, does not import: "
                 f"{error}. pip install onnxruntime"
             ) from None
+        options = options or BuildOptions()
         model = read_onnx(path)
-        shapes = named_shapes(str(path), input_shape, model.inputs)
+        shapes = named_shapes(str(path), options.input_shape, model.inputs)
+        open_inputs = with_shapes(model.inputs, shapes)
+        bounds = bounds_of(str(path), open_inputs, profile=options.profile, batch=options.batch)
+        unheeded = options.unheeded("ONNX Runtime keeps the file's types", "float16")
         self._overridden = bool(shapes)
         self._session: Any = _open_session(onnxruntime, model, shapes)
-        self._prepared: dict[str, Tensor] | None = None
-        self._given: dict[str, Shape] = {}
+        self._noise_tried = False
         self.info = EngineInfo(
             kind="ort",
             path=str(path),
@@ -66,77 +67,25 @@ class OrtEngine:
             inputs=tuple(_tensor(value) for value in self._session.get_inputs()),
             outputs=tuple(_tensor(value) for value in self._session.get_outputs()),
             metadata=model.metadata,
-            notes=notes,
+            bounds=bounds,
+            notes=(*notes, *unheeded),
         )
 
-    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
-        """See `HostEngine.prepare`.
+    def at(self, input_shapes: Mapping[str, Shape]) -> OrtRunner:
+        """See `OpenEngine.at`.
 
-        Where the file leaves sizes open, or declares others than are asked for, two trial runs
-        measure the outputs: on zeros and on noise. Sizes that differ depend on the data, and are
-        refused.
+        Where the file leaves sizes open, or declares others than are asked for, a trial run on
+        zeros measures the outputs, and the first time one on noise as well. Sizes that differ
+        depend on the data, and are refused.
         """
-        check_shapes(self.info.path, input_shapes, self.info.inputs)
-        self._given = {name: tuple(shape) for name, shape in input_shapes.items()}
-        measured = [output.shape for output in self.info.outputs]
-        tensors = (*self.info.inputs, *self.info.outputs)
-        if self._overridden or any(-1 in tensor.shape for tensor in tensors):
-            measured, again = self._trial(noise=False), self._trial(noise=True)
-            for output, one, two in zip(self.info.outputs, measured, again, strict=True):
-                if one != two or (-1 in output.shape and 0 in one):
-                    raise EngineError(
-                        f"{self.info.path}: the size of output {output} depends on what is in "
-                        f"the picture (zeros gave {list(one)}, noise gave {list(two)}) and has no "
-                        "bound. Export the model without its NMS, or with a fixed number of "
-                        "detections; patches do the NMS"
-                    )
-        self._prepared = {
-            output.name: Tensor(output.name, output.dtype, shape)
-            for output, shape in zip(self.info.outputs, measured, strict=True)
-        }
-        return dict(self._prepared)
+        check_shapes(self.info.path, input_shapes, self.info.inputs, bounds=self.info.bounds)
+        outputs = self.info.outputs
+        if self._overridden or any(-1 in t.shape for t in (*self.info.inputs, *outputs)):
+            outputs = self._measured(with_shapes(self.info.inputs, input_shapes))
+        return OrtRunner(self, ready_info(self.info, input_shapes, outputs))
 
-    def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """See `HostEngine.run`."""
-        if self._prepared is None:
-            raise EngineError(f"{self.info.path}: prepare() comes before run()")
-        for tensor in self.info.inputs:
-            array = inputs.get(tensor.name)
-            expected = f"{tensor.dtype} {list(self._given[tensor.name])}"
-            if array is None:
-                raise EngineError(
-                    f"{self.info.path}: input {tensor.name!r} is missing, expected {expected}"
-                )
-            if array.dtype != tensor.dtype or array.shape != self._given[tensor.name]:
-                raise EngineError(
-                    f"{self.info.path}: input {tensor.name!r}: expected {expected}, "
-                    f"found {array.dtype} {list(array.shape)}"
-                )
-        outputs = self._run({name: np.ascontiguousarray(array) for name, array in inputs.items()})
-        for name, array in outputs.items():
-            if array.shape != self._prepared[name].shape:
-                raise EngineError(
-                    f"{self.info.path}: output {name!r} came out as {list(array.shape)}, not "
-                    f"{list(self._prepared[name].shape)}: its size depends on what is in the "
-                    "picture. Export the model without its NMS; patches do the NMS"
-                )
-        return outputs
-
-    def close(self) -> None:
-        """See `HostEngine.close`."""
-        self._session = None
-
-    def _trial(self, *, noise: bool) -> list[Shape]:
-        """The shapes of the outputs of one run on made-up inputs."""
-        random = np.random.default_rng(0)
-        inputs: dict[str, NDArray[Any]] = {}
-        for tensor in self.info.inputs:
-            shape = self._given[tensor.name]
-            values = random.random(shape) if noise else np.zeros(shape)
-            inputs[tensor.name] = np.asarray(values).astype(tensor.dtype)
-        return [array.shape for array in self._run(inputs).values()]
-
-    def _run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Run once; the arrays are contiguous, and of shapes that the network can take."""
         if self._session is None:
             raise EngineError(f"{self.info.path}: the engine is closed")
         names = [output.name for output in self.info.outputs]
@@ -147,6 +96,75 @@ class OrtEngine:
             raise EngineError(
                 f"{self.info.path}: ONNX Runtime cannot run it on {shapes}: {_reason(error)}"
             ) from None
+
+    def close(self) -> None:
+        """See `OpenEngine.close`."""
+        self._session = None
+
+    def _measured(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The outputs with the shapes that trial runs gave."""
+        one = self._trial(inputs, noise=False)
+        two = one if self._noise_tried else self._trial(inputs, noise=True)
+        for output in self.info.outputs:
+            zeros, noise = one[output.name], two[output.name]
+            if zeros != noise or (-1 in output.shape and 0 in zeros):
+                raise EngineError(
+                    f"{self.info.path}: the size of output {output} depends on what is in "
+                    f"the picture (zeros gave {list(zeros)}, noise gave {list(noise)}) and has no "
+                    "bound. Export the model without its NMS, or with a fixed number of "
+                    "detections; patches do the NMS"
+                )
+        self._noise_tried = True
+        return with_shapes(self.info.outputs, one)
+
+    def _trial(self, inputs: tuple[Tensor, ...], *, noise: bool) -> dict[str, Shape]:
+        """The shapes of the outputs of one run on made-up inputs."""
+        random = np.random.default_rng(0)
+        made: dict[str, NDArray[Any]] = {}
+        for tensor in inputs:
+            values = random.random(tensor.shape) if noise else np.zeros(tensor.shape)
+            made[tensor.name] = np.asarray(values).astype(tensor.dtype)
+        return {name: array.shape for name, array in self.run(made).items()}
+
+
+class OrtRunner:
+    """See `HostEngine`. Same inputs, same outputs, bit for bit, on the same machine."""
+
+    on_device: Literal[False] = False
+    needs_inputs = True
+
+    def __init__(self, engine: OrtEngine, info: EngineInfo) -> None:
+        self._engine: OrtEngine | None = engine
+        self._outputs = {output.name: output for output in info.outputs}
+        self.info = info
+
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        """See `HostEngine.run`."""
+        if self._engine is None:
+            raise EngineError(f"{self.info.path}: the engine is closed")
+        for tensor in self.info.inputs:
+            array = inputs.get(tensor.name)
+            place = f"{self.info.path}: input {tensor.name!r}"
+            expected = f"expected {tensor.dtype} {list(tensor.shape)}"
+            if array is None:
+                raise EngineError(f"{place} is missing, {expected}")
+            if array.dtype != tensor.dtype or array.shape != tensor.shape:
+                found = f"{array.dtype} {list(array.shape)}"
+                raise EngineError(f"{place}: {expected}, found {found}")
+        contiguous = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        outputs = self._engine.run(contiguous)
+        for name, array in outputs.items():
+            if array.shape != self._outputs[name].shape:
+                raise EngineError(
+                    f"{self.info.path}: output {name!r} came out as {list(array.shape)}, not "
+                    f"{list(self._outputs[name].shape)}: its size depends on what is in the "
+                    "picture. Export the model without its NMS; patches do the NMS"
+                )
+        return outputs
+
+    def close(self) -> None:
+        """See `HostEngine.close`."""
+        self._engine = None
 
 
 def _open_session(onnxruntime: Any, model: OnnxFile, shapes: Mapping[str, Shape]) -> Any:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from trtpatch.engines import EngineInfo, Shape, Tensor
+from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.cache import keep
 from trtpatch.engines.files import content_of, read_file, what_is
 from trtpatch.engines.metadata import Metadata
@@ -90,7 +91,9 @@ def save_recording(path: Path, *, info: EngineInfo, frames: Iterable[RecordedFra
 
 
 class RecordedEngine:
-    """See `HostEngine`. Every `run` gives the outputs of the next recorded frame.
+    """See `OpenEngine` and `HostEngine`: it is ready to run in the shapes that were recorded.
+
+    Every `run` gives the outputs of the next recorded frame.
 
     Attributes:
         sizes: of every recorded frame, int32 `[N, 2]` (height, width), in pixels.
@@ -99,8 +102,12 @@ class RecordedEngine:
     on_device: Literal[False] = False
     needs_inputs = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, options: BuildOptions | None = None) -> None:
         """Read a whole recording.
+
+        Args:
+            path: the file.
+            options: of which none plays a part, which is told.
 
         Raises:
             EngineError: the file cannot be read, is no recording, or is damaged.
@@ -111,7 +118,7 @@ class RecordedEngine:
         try:
             with np.load(BytesIO(data), allow_pickle=False) as archive:
                 head = _head(path, archive)
-                self.info = _info(path, head)
+                self.info = _info(path, head, options or BuildOptions())
                 self.sizes = tuple(archive[f"sizes_{i}"] for i in range(head["frames"]))
                 self._frames = [
                     {output.name: archive[f"{i}_{j}"] for j, output in enumerate(self.info.outputs)}
@@ -134,10 +141,10 @@ class RecordedEngine:
     def __len__(self) -> int:
         return len(self._frames)
 
-    def prepare(self, input_shapes: Mapping[str, Shape]) -> Mapping[str, Tensor]:
-        """See `HostEngine.prepare`; the shapes can only be those that were recorded."""
+    def at(self, input_shapes: Mapping[str, Shape]) -> RecordedEngine:
+        """See `OpenEngine.at`; the shapes can only be those that were recorded."""
         check_shapes(self.info.path, input_shapes, self.info.inputs)
-        return {output.name: output for output in self.info.outputs}
+        return self
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The outputs of the next frame; inputs are not looked at.
@@ -178,13 +185,16 @@ def _head(path: Path, archive: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return head
 
 
-def _info(path: Path, head: Mapping[str, Any]) -> EngineInfo:
+def _info(path: Path, head: Mapping[str, Any], options: BuildOptions) -> EngineInfo:
     """The recorded engine's `EngineInfo`, with the recording as its file."""
     info = dict(head["info"])
     for side in ("inputs", "outputs"):
         info[side] = tuple(Tensor(t["name"], t["dtype"], tuple(t["shape"])) for t in info[side])
     metadata = info["metadata"]
     made_by = f"recorded from {info['flavour']} {info['version']}, {Path(info['path']).name}"
+    unheeded = options.unheeded(
+        "outputs are as they were recorded", "input_shape", "profile", "tf32", "float16"
+    )
     return EngineInfo(
         kind="recorded",
         path=str(path),
@@ -193,5 +203,5 @@ def _info(path: Path, head: Mapping[str, Any]) -> EngineInfo:
         inputs=info["inputs"],
         outputs=info["outputs"],
         metadata=Metadata(tuple(metadata["names"]), metadata["stride"], dict(metadata["extra"])),
-        notes=(made_by,),
+        notes=(made_by, *unheeded),
     )

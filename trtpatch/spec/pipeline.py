@@ -16,6 +16,17 @@ Flavour = Literal["auto", "tensorrt", "tensorrt_rtx", "tensorrt_lean", "tensorrt
 Shape = Annotated[tuple[int, ...], Listed]
 
 
+class ProfileSpec(Schema):
+    """The shapes of the picture input that an engine can run in."""
+
+    min: Shape
+    """Smallest shape."""
+    opt: Shape
+    """Shape that the engine is built to be best in, and that is used where nothing else is said."""
+    max: Shape
+    """Largest shape."""
+
+
 class EngineSpec(Schema):
     """Which engine to run, and how to build it where the file is an ONNX model."""
 
@@ -26,7 +37,10 @@ class EngineSpec(Schema):
     flavour: Flavour = "auto"
     """Which TensorRT runs or builds it; auto takes the first that can."""
     input_shape: Union[Shape, None] = None
-    """Shape of the picture input, instead of the one that an ONNX file declares."""
+    """Shape of the picture input, instead of the one that an ONNX file declares; -1 leaves a size
+    open."""
+    profile: Union[ProfileSpec, None] = None
+    """Bounds of the sizes that an ONNX file leaves open, such as min [1, 3, 320, 320]."""
     tf32: bool = True
     """TF32 in the matrix units, when an engine is built."""
     float16: bool = False
@@ -56,7 +70,11 @@ class PipelineSpec(Schema):
     color: Literal["rgb", "bgr"] = "rgb"
     """Channel order of the arrays that the pipeline is called with."""
     batch: Annotated[Union[int, None], Field(ge=1)] = None
-    """Pictures that go through at once, where the engine leaves that open."""
+    """Pictures at once, at most, where the engine leaves that open; fewer run in their own size."""
+    size: Union[Literal["auto"], None] = None
+    """With auto, each batch runs in the smallest size of the profile that holds its pictures."""
+    shapes: Annotated[int, Field(ge=1)] = 4
+    """Shapes of the engine's input that are kept ready at once; the one idle longest goes."""
     executor: Literal["auto", "gpu", "cpu", "host"] = "auto"
     """Who runs the patches; auto takes gpu where CuPy finds one, else cpu."""
     device: Annotated[int, Field(ge=0)] = 0

@@ -1,0 +1,161 @@
+"""A pipeline file with all that it names: engine, rule or chain, patches and parameters.
+
+Nothing is compiled here. `Loaded.bind` binds the chain to the engine in given shapes, which is
+quick, so that a pipeline can do it when pictures ask for another shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtpatch import engines, executors
+from trtpatch.catalog import Catalog, Patch
+from trtpatch.engines.build import BuildOptions
+from trtpatch.errors import MatchError
+from trtpatch.match import Match, fit, match, match_chain
+from trtpatch.modelshape import ModelShape, ModelShapes
+from trtpatch.plan import Plan
+from trtpatch.planner import make_plan
+from trtpatch.settings import check_params, read_labels
+from trtpatch.spec import yamlfile
+from trtpatch.spec.patch import ParamValue
+from trtpatch.spec.pipeline import EngineSpec, PipelineSpec
+from trtpatch.spec.registry import ENGINE
+from trtpatch.spec.validate import validate
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A chain bound to an engine in one shape: all that an executor needs."""
+
+    shape: ModelShape
+    engine: engines.Engine
+    plan: Plan
+
+
+class Loaded:
+    """A pipeline file, read, checked and bound to its engine.
+
+    Attributes:
+        path: the file, and `spec` what it says.
+        engine: open.
+        shapes: that the engine can run in.
+        match: the rule, and the engine's tensors under the patches' names.
+        binding: to the largest batch in the best size.
+        executor_name: `gpu`, `host` or `cpu`.
+        class_names: of the labels file, or of the engine's metadata; may be empty.
+        notes: what the user is told at load.
+    """
+
+    def __init__(self, path: Path, *, executor: str | None = None) -> None:
+        document = yamlfile.load(path)
+        self.path = path
+        self.spec = validate(PipelineSpec, document)
+        folder = path.parent
+        self.catalog = Catalog([folder / name for name in self.spec.registry])
+        self.executor_name = executors.choose_executor(executor or self.spec.executor)
+        labels = read_labels(document, self.spec.labels, folder)
+        self.engine = engines.open_engine(
+            folder / self.spec.engine.path,
+            kind=self.spec.engine.kind,
+            flavour=self.spec.engine.flavour,
+            device=self.spec.device,
+            gpu=self.executor_name == "gpu",
+            options=_options(self.spec.engine, self.spec.batch),
+        )
+        try:
+            info = self.engine.info
+            self.class_names = labels or info.metadata.names
+            self.shapes = ModelShapes(
+                info, batch=self.spec.batch, rectangular=self.spec.size == "auto"
+            )
+            self.notes = (*info.notes, *self.shapes.notes)
+            largest = self.shapes.largest
+            ready = self.engine.at(self.shapes.inputs_at(largest))
+            self.match = self._match(ready.info.inputs, ready.info.outputs)
+            self._chain: list[Patch | None] = [
+                None if name == ENGINE else self.catalog.patch(name) for name in self.match.chain
+            ]
+            self._params = self._check_params(document)
+            self.binding = Binding(largest, ready, self._plan(ready.info, largest.batch))
+        except BaseException:
+            self.engine.close()
+            raise
+
+    @property
+    def plan(self) -> Plan:
+        """What is run for the largest batch in the best size."""
+        return self.binding.plan
+
+    def bind(self, shape: ModelShape) -> Binding:
+        """Bind the chain to the engine in one shape.
+
+        Raises:
+            EngineError: the engine cannot run in that shape.
+            MatchError: a patch of the chain cannot.
+        """
+        ready = self.engine.at(self.shapes.inputs_at(shape))
+        try:
+            return Binding(shape, ready, self._plan(ready.info, shape.batch))
+        except BaseException:
+            ready.close()
+            raise
+
+    def _plan(self, info: engines.EngineInfo, batch: int) -> Plan:
+        return make_plan(
+            self._chain,
+            inputs=_named(self.match.inputs, info.inputs),
+            outputs=_named(self.match.outputs, info.outputs),
+            params=self._params,
+            batch=batch,
+            frame_bgr=self.spec.color == "bgr",
+        )
+
+    def _check_params(self, document: yamlfile.Document) -> dict[str, dict[str, ParamValue]]:
+        params: dict[str, dict[str, ParamValue]] = {}
+        patches = [patch for patch in self._chain if patch is not None]
+        rule = self.match.rule
+        if rule is not None:
+            check_params(rule.document, rule.location, rule.spec.params, patches, into=params)
+        check_params(document, (), self.spec.params, patches, into=params)
+        return params
+
+    def _match(self, inputs: Sequence[engines.Tensor], outputs: Sequence[engines.Tensor]) -> Match:
+        rule, chain = self.spec.rule, self.spec.chain
+        if rule is None and chain is None:
+            return match(self.catalog.rules, inputs, outputs)
+        named = self.catalog.rule(rule) if rule is not None else None
+        patches = [self.catalog.patch(name) for name in chain or () if name != ENGINE]
+        try:
+            if named is not None:
+                return fit(named, inputs, outputs)
+            return match_chain(chain or (), patches, self.spec.bind, inputs, outputs)
+        except MatchError as error:
+            who = f"rule {rule} ({named.place})" if named else f"the chain of {self.path}"
+            takes, gives = (", ".join(map(str, side)) for side in (inputs, outputs))
+            raise MatchError(
+                f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
+                f" {gives}: {error}"
+            ) from None
+
+
+def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:
+    profile = spec.profile
+    return BuildOptions(
+        tf32=spec.tf32,
+        float16=spec.float16,
+        input_shape=spec.input_shape,
+        profile=(profile.min, profile.opt, profile.max) if profile else None,
+        batch=batch or 1,
+    )
+
+
+def _named(
+    names: Mapping[str, tuple[str, ...]], tensors: Sequence[engines.Tensor]
+) -> dict[str, tuple[engines.Tensor, ...]]:
+    """Tensors under the names of the patches; one that no patch names goes by its own."""
+    by_name = {tensor.name: tensor for tensor in tensors}
+    named = {name: tuple(by_name.pop(one) for one in group) for name, group in names.items()}
+    return {**named, **{name: (tensor,) for name, tensor in by_name.items()}}

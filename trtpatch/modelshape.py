@@ -1,0 +1,141 @@
+"""Which input shapes an engine may take, and which one a batch of pictures gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trtpatch.engines import EngineInfo, Shape, Tensor
+from trtpatch.errors import EngineError
+
+Size = tuple[int, int]
+"""Height and width in pixels."""
+
+_OPEN = -1
+_USUAL_STRIDE = 32
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """What tells the shapes apart that one engine runs in.
+
+    Attributes:
+        batch: pictures at once, unused places included.
+        size: of the model's picture; None where the engine takes no `[N, 3, H, W]`.
+    """
+
+    batch: int
+    size: Size | None
+
+
+class ModelShapes:
+    """The shapes of one engine.
+
+    Attributes:
+        largest: the most pictures at once, in the size that is best.
+        notes: what the user is told at load.
+    """
+
+    def __init__(self, info: EngineInfo, *, batch: int | None, rectangular: bool) -> None:
+        """Find out which sizes are open.
+
+        Args:
+            info: the engine.
+            batch: pictures at once, at most; where it is None, what the engine is best for.
+            rectangular: let each batch have the smallest size that holds its pictures.
+
+        Raises:
+            EngineError: the engine has another batch, or sizes are open and none is the best.
+        """
+        self._info = info
+        picture = next((t for t in info.inputs if _is_picture(t)), None)
+        main = picture or info.inputs[0]
+        low, best, high = info.bounds.get(main.name, (None, None, None))
+        self._open_batch = main.shape[:1] == (_OPEN,)
+        most = (
+            (batch or (best[0] if best else 1)) if self._open_batch else max((1, *main.shape[:1]))
+        )
+        if batch is not None and batch != most:
+            raise EngineError(
+                f"the pipeline asks for batch {batch}, but the engine's input {main.name} is fixed"
+                f" to {list(main.shape)}"
+            )
+        self._least_batch = low[0] if low and self._open_batch else 1
+        size = _filled(picture, best) if picture else None
+        self.largest = ModelShape(most, size)
+        self._limits = (low[2:], high[2:]) if picture and low and high else None
+        self._rectangular = rectangular and picture is not None and _OPEN in picture.shape[2:]
+        self.notes: tuple[str, ...] = ()
+        if rectangular and not self._rectangular:
+            self.notes = ("size: auto plays no part, since the engine's picture has a fixed size",)
+
+    def shape_for(self, pictures: Sequence[Size], size: Size | None = None) -> ModelShape:
+        """The shape in which a batch of pictures runs.
+
+        Args:
+            pictures: their sizes, at most as many as `largest.batch`.
+            size: of the model's picture, instead of the one that would be chosen.
+
+        Raises:
+            EngineError: a size is given, and the engine has no picture to give it to.
+        """
+        count = max(len(pictures), self._least_batch) if self._open_batch else self.largest.batch
+        if size is None:
+            size = self._rectangle(pictures) if self._rectangular else self.largest.size
+        elif self.largest.size is None:
+            raise EngineError("the engine takes no picture [N, 3, height, width] of that size")
+        return ModelShape(count, size)
+
+    def inputs_at(self, shape: ModelShape) -> dict[str, Shape]:
+        """Shapes of the engine's inputs, by name."""
+        return {tensor.name: _at(tensor, shape) for tensor in self._info.inputs}
+
+    def _rectangle(self, pictures: Sequence[Size]) -> Size:
+        """The smallest size on the stride's grid in which no picture gets smaller.
+
+        A letterbox into the best size scales by the smaller of two ratios; its longer side touches
+        the border, and this cuts off the padding beside the shorter one.
+        """
+        assert self.largest.size is not None
+        assert self._limits is not None
+        height, width = self.largest.size
+        tall = wide = 1
+        for h, w in pictures:
+            tall = max(tall, min(height, -(-h * width // w)))
+            wide = max(wide, min(width, -(-w * height // h)))
+        low, high = self._limits
+        stride = self._info.metadata.stride or _USUAL_STRIDE
+        rounded = (-(-side // stride) * stride for side in (tall, wide))
+        h, w = (min(max(a, n), b) for a, n, b in zip(low, rounded, high, strict=True))
+        return h, w
+
+
+def _is_picture(tensor: Tensor) -> bool:
+    return len(tensor.shape) == 4 and tensor.shape[1] in (1, 3)
+
+
+def _filled(picture: Tensor, best: Shape | None) -> Size:
+    """The picture's size, the best one where it is open."""
+    if best is None and _OPEN in picture.shape[2:]:
+        raise EngineError(
+            f"the engine's input {picture.name} {list(picture.shape)} is open in more than the"
+            " batch. Under 'engine' in the pipeline file, give its size with 'input_shape', or"
+            " bounds with 'profile'"
+        )
+    best = best or picture.shape
+    height, width = (best[i] if picture.shape[i] == _OPEN else picture.shape[i] for i in (2, 3))
+    return height, width
+
+
+def _at(tensor: Tensor, shape: ModelShape) -> Shape:
+    sizes = list(tensor.shape)
+    if sizes and sizes[0] == _OPEN:
+        sizes[0] = shape.batch
+    if _is_picture(tensor) and shape.size is not None:
+        sizes[2:] = shape.size
+    if _OPEN in sizes:
+        raise EngineError(
+            f"the engine's input {tensor.name} {list(tensor.shape)} is open in more than the batch."
+            " Under 'engine' in the pipeline file, give its shape with 'input_shape'"
+        )
+    return tuple(sizes)
