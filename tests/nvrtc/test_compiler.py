@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import trtpatch
+from tests.nvrtc.units import ARGS, FILE, KERNEL, Unit, unit
 from trtpatch import nvrtc
 from trtpatch.compiler import Cubin, compile_unit, cubin_for
 from trtpatch.cubins import Cubins
@@ -22,31 +23,7 @@ from trtpatch.errors import CompileError, Problem
 from trtpatch.includes import inline_includes
 
 ROOT = Path(trtpatch.__file__).parents[1]
-FILE = "patches/decode_mine/kernel.cu"
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-ARGS = '#line 1 "Args of decode_mine"\nstruct Args { const float* x; float* y; };\n'
-KERNEL = """\
-extern "C" __global__ void decode_mine(const Args args)
-{
-    args.y[threadIdx.x] = args.x[threadIdx.x];
-}
-"""
-
-
-@dataclass(frozen=True)
-class Unit:
-    text: str
-    name: str = "decode_mine"
-    options: tuple[str, ...] = ()
-    entries: tuple[str, ...] = ("decode_mine",)
-    fast_math: bool = False
-    args_dtype: np.dtype[Any] = field(
-        default_factory=lambda: np.dtype([("x", np.uint64), ("y", np.uint64)], align=True)
-    )
-
-
-def unit(kernel: str = KERNEL, **more: Any) -> Unit:
-    return Unit(f'{ARGS}#line 1 "{FILE}"\n{kernel}', **more)
 
 
 def body(statement: str, **more: Any) -> Unit:

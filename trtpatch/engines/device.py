@@ -35,6 +35,11 @@ class Gpu:
     compute: tuple[int, int]
     cuda: str
 
+    @property
+    def arch(self) -> str:
+        """What cubins for it are made for, such as `sm_90`."""
+        return f"sm_{self.compute[0]}{self.compute[1]}"
+
 
 def find_gpu(ordinal: int = 0) -> Gpu:
     """Describe one GPU; makes no CUDA context.

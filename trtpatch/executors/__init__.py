@@ -6,7 +6,8 @@ An executor is made once for a plan and an engine, and run once a batch. It owns
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -14,6 +15,11 @@ from trtpatch.engines import Engine
 from trtpatch.errors import CaptureError, EngineError
 from trtpatch.frame import Frame
 from trtpatch.plan import Plan
+
+if TYPE_CHECKING:
+    from trtpatch.bundle import Bundle
+    from trtpatch.compiler import Compile
+    from trtpatch.cubins import Cubins
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Timings = dict[str, float]
@@ -104,8 +110,19 @@ def make_executor(
     *,
     device: int = 0,
     graph: Literal["auto", "required", "off"] = "auto",
+    cubins: Cubins | None = None,
+    bundle: Bundle | None = None,
 ) -> Executor:
     """The executor of that name, ready to run. A plan without an engine's step needs no engine.
+
+    Args:
+        name: `gpu`, `host` or `cpu`.
+        plan: what to walk.
+        engine: for the plan's engine step.
+        device: which GPU, as CUDA numbers them.
+        graph: how much of the walk is captured in CUDA Graphs.
+        cubins: the cache of compiled kernels; the user's own when not given.
+        bundle: where executor `gpu` has its kernels from instead.
 
     Raises:
         EngineError: the engine needs a GPU and the executor has none.
@@ -117,13 +134,51 @@ def make_executor(
     if name == "gpu":
         from trtpatch.executors.gpu import GpuExecutor
 
-        return GpuExecutor(plan, engine, device=device, graph=graph)
+        return GpuExecutor(
+            plan, engine, device=device, graph=graph, compile_unit=_compile(cubins, bundle)
+        )
     if engine is not None and engine.on_device:
         raise EngineError(f"{engine.info.path} runs on a GPU; executor {name!r} does not")
     if name == "host":
         from trtpatch.executors.host import HostExecutor
 
-        return HostExecutor(plan, engine)
+        return HostExecutor(plan, engine, cubins=cubins)
     from trtpatch.executors.cpu import CpuExecutor
 
     return CpuExecutor(plan, engine)
+
+
+def compile_ahead(
+    name: str, plan: Plan, *, device: int, cubins: Cubins, bundle: Bundle | None = None
+) -> None:
+    """Compile what a plan needs, so that `make_executor` with the same cache only loads it.
+
+    Raises:
+        CompileError: a kernel does not compile.
+        VerifyError: a reference, which executor `cpu` runs, cannot be read.
+    """
+    if name == "gpu":
+        from trtpatch.engines.device import find_gpu
+        from trtpatch.unit import make_unit
+
+        arch = find_gpu(device).arch
+        for step in plan.patch_steps:
+            _compile(cubins, bundle)(make_unit(step), arch=arch)
+    elif name == "host":
+        from trtpatch.executors.host_unit import HostUnit
+        from trtpatch.unit import make_unit
+
+        for step in plan.patch_steps:
+            HostUnit.build(make_unit(step), cubins)
+    else:
+        from trtpatch.executors.cpu import load_reference
+
+        for step in plan.patch_steps:
+            load_reference(step.patch)
+
+
+def _compile(cubins: Cubins | None, bundle: Bundle | None) -> Compile:
+    from trtpatch.compiler import cubin_for
+    from trtpatch.cubins import Cubins
+
+    return bundle.cubin_for if bundle else partial(cubin_for, cubins=cubins or Cubins())

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler import Compile
 from trtpatch.engines import Engine, HostEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings
@@ -43,9 +43,16 @@ class GpuExecutor:
         *,
         device: int,
         graph: GraphMode = "auto",
-        cubins: Cubins | None = None,
+        compile_unit: Compile,
     ) -> None:
         """Compile the kernels, allocate every buffer, run the engine once, capture the graph.
+
+        Args:
+            plan: what to walk.
+            engine: for the plan's engine step.
+            device: which GPU, as CUDA numbers them.
+            graph: how much of the walk is to be captured.
+            compile_unit: has the kernels.
 
         Raises:
             InputError: there is no GPU of that number, or its memory does not suffice.
@@ -66,7 +73,7 @@ class GpuExecutor:
             self._out_stream = cupy.cuda.Stream(non_blocking=True)
             with self._stream:
                 self._allocate()
-                self._calls = self._bind(Kernels(self._device, cubins or Cubins()))
+                self._calls = self._bind(Kernels(self._device, compile_unit))
                 self._settings = {s.buffer: s.value for _, s in plan.settings}
                 self._upload(self._ring.take(), [])
                 self._warm_up()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from trtpatch.compiler import cubin_for
-from trtpatch.cubins import Cubins
+from trtpatch import nvrtc
+from trtpatch.compiler import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep
 from trtpatch.unit import make_unit, pack
 
 _DEFAULT_SHARED_BYTES = 48 * 1024
+_UNUSABLE = ("INVALID_IMAGE", "INVALID_SOURCE", "NO_BINARY_FOR_GPU", "PTX")
 
 
 class Kernels:
     """Loads the kernels of steps on a device; a module belongs to the device it is loaded on."""
 
-    def __init__(self, device: Any, cubins: Cubins) -> None:
+    def __init__(self, device: Any, compile_unit: Compile) -> None:
         self._device = device
-        self._cubins = cubins
+        self._compile = compile_unit
 
     def bind(self, step: PatchStep, address: Callable[[str], int]) -> Callable[[], None]:
         """Compile and load a step.
@@ -32,15 +34,11 @@ class Kernels:
             A call that puts the step's launches on CuPy's current stream.
 
         Raises:
-            CompileError: the kernel does not compile or wants more than the GPU has.
+            CompileError: the kernel does not compile, wants more than the GPU has, or the driver
+                does not load it.
         """
-        from cupy.cuda import function
-
         unit = make_unit(step)
-        arch = f"sm_{self._device.compute_capability}"
-        cubin = cubin_for(unit, arch=arch, cubins=self._cubins)
-        module = function.Module()
-        module.load(cubin.code)
+        module = self._load(self._compile(unit, arch=f"sm_{self._device.compute_capability}"))
         args = pack(unit, step, address)
         launches = []
         for launch in step.launches:
@@ -55,6 +53,19 @@ class Kernels:
 
         return run
 
+    def _load(self, cubin: Cubin) -> Any:
+        from cupy.cuda import driver, function, runtime
+
+        module = function.Module()
+        try:
+            module.load(cubin.code)
+        except driver.CUDADriverError as error:
+            serves = runtime.driverGetVersion()
+            raise CompileError(
+                refusal(cubin, str(error), serves=serves, majors=nvrtc.cuda_majors())
+            ) from None
+        return module
+
     def _allow_shared(self, step: PatchStep, entry: str, kernel: Any, size: int) -> None:
         from cupy_backends.cuda.api import driver
 
@@ -66,3 +77,27 @@ class Kernels:
             )
         attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver.funcSetAttribute(kernel.ptr, attribute, size)
+
+
+def refusal(cubin: Cubin, error: str, *, serves: int, majors: Mapping[int, str]) -> str:
+    """Why the driver does not load a cubin, and what to do.
+
+    Args:
+        cubin: what it was given.
+        error: in its own words.
+        serves: the newest CUDA that the driver serves, 12040 for 12.4.
+        majors: from `cuda_majors`.
+    """
+    major, minor = serves // 1000, serves % 1000 // 10
+    made = re.search(r"\d+", cubin.compiler)
+    remedy = ""
+    if made and int(made[0]) > major:
+        remedy = f" Install a newer driver, or pip install 'trtpatch[cu{major}]'"
+    elif any(word in error for word in _UNUSABLE):
+        remedy = " Run 'trtpatch cache clear', or make the bundle again"
+    loaded = " and ".join(f"{number} ({file})" for number, file in sorted(majors.items()))
+    several = f" This process has loaded CUDA {loaded}." if len(majors) > 1 else ""
+    return (
+        f"patch {cubin.name}: the driver, which serves CUDA {major}.{minor}, does not load the "
+        f"cubin that {cubin.compiler} made for {cubin.arch}: {error}.{several}{remedy}"
+    )
