@@ -1,0 +1,17 @@
+// End-to-end head, [N, A, 6]: x1 y1 x2 y2 in model pixels, score, class; what is left of it after
+// suppression, or what never needed any.
+//
+// Reads each row once, 6 * sizeof(head_t) bytes; writes 28 bytes a candidate. Floor: N * A * 24 bytes
+// in float32, 7 kB for 300 rows: a launch is all that it costs.
+//
+// A thread has a row.
+#include "../heads.cuh"
+
+extern "C" __global__ void decode_end2end(const Args args)
+{
+    const int image = blockIdx.y, anchor = blockIdx.x * blockDim.x + threadIdx.x;
+    const bool exists = anchor < args.A;
+    const auto* row = args.head + (1ull * image * args.A + min(anchor, args.A - 1)) * 6;
+    const Box box = {load(row), load(row + 1), load(row + 2), load(row + 3)};
+    append_above(args, image, exists, load(row + 4), int(load(row + 5)), anchor, box);
+}
