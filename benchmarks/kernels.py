@@ -18,6 +18,8 @@ import measure
 import numpy as np
 import scenes
 
+from trtpatch.executors.capture import capture_walk
+
 Row = dict[str, Any]
 
 
@@ -29,38 +31,26 @@ def torch_stream() -> Any:
     return torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
-def walk_time(executors: list[Any], **options: int) -> Row:
+def walk_time(executors: list[Any]) -> Row:
     """Time of one walk; several executors take turns, so that no input stays in the cache."""
-    import cupy
+    stream = executors[0]._stream
+    with stream:
+        for one in executors[1:]:
+            one._stream.synchronize()
+            one._stream = stream  # all on one stream, so that only the walks are timed
+            steps = [call for call in one._walk.calls if call.name != "clear"]
+            one._walk = capture_walk(steps, one._clear(), stream, "required")
+        times = measure.gpu_time(lambda: [one._walk() for one in executors])
+    return {name: round(t / len(executors), 3) for name, t in times.items() if name != "runs"}
 
-    streams = [one._stream for one in executors]
-    turn = 0
 
-    def run() -> None:
-        nonlocal turn
-        one = executors[turn % len(executors)]
-        turn += 1
-        for part in one._walk.parts:
-            part()
-
-    if len(executors) == 1:
-        with streams[0]:
-            return measure.gpu_time(run, **options)
-    times = []
-    for one in executors:
-        one._stream.synchronize()
-    for _ in range(30):
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record(streams[0])
-        for one, previous in zip(executors, [executors[-1], *executors], strict=False):
-            one._stream.wait_event(previous._stream.record())
-            for part in one._walk.parts:
-                part()
-        streams[0].wait_event(streams[len(executors) - 1].record())
-        end.record(streams[0])
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / len(executors))
-    return measure.summary(times)
+def step_times(executor: Any) -> Row:
+    """Time of each step alone, as a graph of its own."""
+    with executor._stream:
+        return {
+            call.name: measure.gpu_time(measure.captured(call.run))["median_us"]
+            for call in executor._walk.calls
+        }
 
 
 def decode_floor(bandwidth: float) -> Row:
@@ -83,6 +73,7 @@ def decode_floor(bandwidth: float) -> Row:
         times = walk_time(made)
         rows[name] = {
             **times,
+            "steps": step_times(made[0]),
             "bytes": bytes_moved,
             "floor_us": round(floor, 2),
             "share_of_floor": round(floor / times["median_us"], 3),
@@ -109,6 +100,7 @@ def decode_and_nms(batch: int) -> Row:
             [name, "select_nms"], {"head": data, "geometry": geometry}, batch=batch
         )
         rows[f"trtpatch, {name} + select_nms"] = walk_time([one])
+        rows[f"steps, {name}"] = step_times(one)
         rows[f"candidates, {name}"] = int(one.read(f"{name}.candidates_count")[0])
         one.close()
     raw = torch.from_numpy(head).cuda()
@@ -146,6 +138,7 @@ def tensorrt_nms() -> Row:
     from onnx import TensorProto, helper
 
     from trtpatch.engines import open_engine
+    from trtpatch.errors import EngineError
 
     rows: Row = {}
     head = scenes.yolov8_head(1, 250)[0]
@@ -169,7 +162,10 @@ def tensorrt_nms() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nms.onnx"
         onnx.save(model, path)
-        opened = open_engine(path, gpu=True, kind="trt", cache_dir=Path(folder))
+        try:
+            opened = open_engine(path, gpu=True, kind="trt", cache_dir=Path(folder))
+        except EngineError as error:
+            return {"cannot be built": str(error).splitlines()[-1].strip()}
         engine = opened.at({name: array.shape for name, array in data.items()})
         arrays = {name: cupy.asarray(array) for name, array in data.items()}
         arrays |= {t.name: cupy.zeros(t.shape, t.dtype) for t in engine.info.outputs}
@@ -186,7 +182,7 @@ def tensorrt_nms() -> Row:
                 rows["in a graph"] = measure.gpu_time(measure.captured(run))
             except Exception as error:
                 rows["in a graph"] = f"cannot be captured: {error}"
-        engine.close()
+        opened.close()
     return rows
 
 
@@ -200,7 +196,8 @@ def nms_alone(batch: int) -> Row:
     for count in (250, 1000, 4000, 8400):
         port = scenes.candidates(batch, count, 8400)
         one = scenes.executor(["select_nms"], dict(port), batch=batch)
-        ours = walk_time([one], inner=10)
+        ours = walk_time([one])
+        steps = step_times(one)
         kept = int(one.read("select_nms.detections_counters")[0, 1])
         one.close()
         xyxy = torch.from_numpy(port["candidates_boxes"][:, :count].copy()).cuda()
@@ -220,6 +217,7 @@ def nms_alone(batch: int) -> Row:
         best = min(theirs["median_us"], at_once["median_us"])
         rows[f"{count} candidates"] = {
             "trtpatch": ours,
+            "steps": steps,
             "torchvision nms, looped": theirs,
             "torchvision batched_nms, all images": at_once,
             "kept": kept,

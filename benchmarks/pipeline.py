@@ -49,11 +49,11 @@ def graph_rows(path: Path, photo: Path) -> dict[str, Any]:
             executor = pipeline._executor
             with executor._stream:
                 rows[f"walk, graph {mode}"] = measure.gpu_time(executor.walk)
-                engine = next(call for call in executor._calls if call.name == "engine")
+                engine = next(call for call in executor._walk.calls if call.name == "engine")
                 if mode == "required":
                     alone = measure.captured(engine.run)
                     rows["engine alone, in a graph"] = measure.gpu_time(alone)
-                    patches = [c for c in executor._calls if c.name != "engine"]
+                    patches = [c for c in executor._walk.calls if c.name != "engine"]
 
                     def run_patches(calls: list[Any] = patches) -> None:
                         for call in calls:

@@ -35,14 +35,29 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Clear:
+    """A region to be zeroed before its first user.
+
+    Attributes:
+        region: array of bytes on the GPU.
+        user: index of the first step that finds it zeroed; the number of steps if none does.
+    """
+
+    region: Any
+    user: int
+
+
+@dataclass(frozen=True)
 class Walk:
     """A walk ready to run.
 
     Attributes:
+        calls: every step, to be launched one by one.
         parts: graph launches and plain calls, in order.
         notes: what the user is told where not all of it is one graph.
     """
 
+    calls: tuple[Call, ...]
     parts: tuple[Callable[[], None], ...]
     notes: tuple[str, ...] = ()
 
@@ -52,20 +67,23 @@ class Walk:
             part()
 
 
-def capture_walk(calls: Sequence[Call], stream: Any, mode: GraphMode) -> Walk:
-    """Capture a walk, whose every step has run once before.
+def capture_walk(steps: Sequence[Call], clear: Clear, stream: Any, mode: GraphMode) -> Walk:
+    """Capture a walk, whose every step that may be captured has run once before.
 
     Args:
-        calls: the steps.
+        steps: the steps.
+        clear: what is zeroed in every walk.
         stream: the pipeline's own stream, idle, and CuPy's current one.
         mode: `off` captures nothing; `required` captures all; `auto` captures what can be.
 
     Raises:
         CaptureError: with `required`, a step cannot be captured; the message names it.
     """
+    calls = _with_clear(steps, clear, stream)
     if mode == "off":
-        return Walk(tuple(call.run for call in calls))
-    calls = [_probed(call, stream) for call in calls] if _fails(calls, stream) else list(calls)
+        return Walk(tuple(calls), tuple(call.run for call in calls))
+    if _fails(calls, stream):
+        calls = _with_clear([_probed(step, stream) for step in steps], clear, stream)
     notes = tuple(
         f"step {index} of {len(calls)}, {call.name}, runs outside the CUDA Graph: {call.obstacle}"
         for index, call in enumerate(calls, start=1)
@@ -81,7 +99,34 @@ def capture_walk(calls: Sequence[Call], stream: Any, mode: GraphMode) -> Walk:
             graph = _capture(group, stream)
             graph.upload(stream)
             parts.append(_launch(graph, stream))
-    return Walk(tuple(parts), notes)
+    return Walk(tuple(calls), tuple(parts), notes)
+
+
+def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
+    """The steps with the zeroing: beside those before its first user where all can be captured."""
+    import cupy
+
+    region, user = clear.region, clear.user
+    if user >= len(steps):
+        return list(steps)
+    if user == 0 or any(step.obstacle for step in steps[: user + 1]):
+        zero = Call("clear", lambda: region.data.memset_async(0, region.nbytes, stream))
+        return [*steps[:user], zero, *steps[user:]]
+    side = cupy.cuda.Stream(non_blocking=True)
+    forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+
+    def fork() -> None:
+        forked.record(stream)
+        side.wait_event(forked)
+        region.data.memset_async(0, region.nbytes, side)
+        cleared.record(side)
+
+    def join() -> None:
+        stream.wait_event(cleared)
+        steps[user].run()
+
+    joined = Call(steps[user].name, join)
+    return [Call("clear", fork), *steps[:user], joined, *steps[user + 1 :]]
 
 
 def _launch(graph: Any, stream: Any) -> Callable[[], None]:

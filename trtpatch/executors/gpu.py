@@ -16,12 +16,12 @@ from trtpatch.compiler import Compile
 from trtpatch.engines import Engine, HostEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings
-from trtpatch.executors.capture import Call, GraphMode, capture_walk
+from trtpatch.executors.capture import Call, Clear, GraphMode, capture_walk
 from trtpatch.executors.download import DeviceRaw, Layout
 from trtpatch.executors.kernels import Kernels
 from trtpatch.executors.ring import Ring, Slot, copy_in, pinned
 from trtpatch.frame import Frame
-from trtpatch.plan import REGIONS, EngineStep, Plan
+from trtpatch.plan import REGIONS, EngineStep, PatchStep, Plan
 
 DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
@@ -73,13 +73,12 @@ class GpuExecutor:
             self._out_stream = cupy.cuda.Stream(non_blocking=True)
             with self._stream:
                 self._allocate()
-                self._calls = self._bind(Kernels(self._device, compile_unit))
+                steps = self._bind(Kernels(self._device, compile_unit))
                 self._settings = {s.buffer: s.value for _, s in plan.settings}
                 self._upload(self._ring.take(), [])
-                self._warm_up()
-                walk = capture_walk(self._calls, self._stream, graph)
-        self._walk = walk
-        self.notes = walk.notes
+                self._warm_up(steps)
+                self._walk = capture_walk(steps, self._clear(), self._stream, graph)
+        self.notes = self._walk.notes
 
     def _allocate(self) -> None:
         import cupy
@@ -105,15 +104,21 @@ class GpuExecutor:
         return Slot(table, views(self._plan, {"frame": table}))
 
     def _bind(self, kernels: Kernels) -> list[Call]:
-        cleared = self._regions["cleared"]
-        clear = Call("clear", lambda: cleared.data.memset_async(0, cleared.nbytes, self._stream))
-        steps = [
+        return [
             self._engine_call(step)
             if isinstance(step, EngineStep)
             else Call(step.name, kernels.bind(step, lambda name: self._arrays[name].data.ptr))
             for step in self._plan.steps
         ]
-        return [clear, *steps]
+
+    def _clear(self) -> Clear:
+        region = self._regions["cleared"]
+        for index, step in enumerate(self._plan.steps):
+            if isinstance(step, PatchStep):
+                buffers = (self._plan.buffers[b] for t in step.tensors for b in t.buffers)
+                if any(buffer.region == "cleared" for buffer in buffers):
+                    return Clear(region, index)
+        return Clear(region, len(self._plan.steps))
 
     def _engine_call(self, step: EngineStep) -> Call:
         engine = self._engine
@@ -134,11 +139,11 @@ class GpuExecutor:
             self._arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
         self._stream.synchronize()
 
-    def _warm_up(self) -> None:
+    def _warm_up(self, steps: Sequence[Call]) -> None:
         """Run the engine once on nothing: it compiles and allocates on its first run."""
         if self._engine is not None and self._engine.on_device:
-            for call in self._calls:
-                call.run()
+            for step in steps:
+                step.run()
             self._stream.synchronize()
             self._engine.keep_compiled()
 
@@ -201,11 +206,11 @@ class GpuExecutor:
                 self._walk()
                 return
             marks = [self._mark(timings)]
-            for call in self._calls:
+            for call in self._walk.calls:
                 call.run()
                 marks.append(self._mark(timings))
             self._stream.synchronize()
-            for call, start, end in zip(self._calls, marks, marks[1:], strict=False):
+            for call, start, end in zip(self._walk.calls, marks, marks[1:], strict=False):
                 timings[call.name] = cupy.cuda.get_elapsed_time(start, end)
 
     def _mark(self, timings: Timings | None) -> Any:
@@ -240,7 +245,6 @@ class GpuExecutor:
             self._copy_stream.synchronize()
             self._out_stream.synchronize()
         self._ring.close()
-        self._calls = []
         del self._walk
         self._arrays.clear()
         self._regions.clear()
