@@ -18,11 +18,13 @@ __device__ inline float sigmoid(float logit) { return 1.0f / (1.0f + expf(-logit
 
 struct Place
 {
-    int level, map;      // which of the level's maps of anchors, where it has several
-    int cells;           // of one map
-    int first, cell;     // the block's first cell, and this thread's: one past the map does not exist
-    int anchor, side;    // 0 left, 1 top, 2 right, 3 bottom
-    bool exists;
+    int level, map;   // which of the level's maps of anchors, where it has several
+    int cells;        // of one map
+    int first, cell;  // of the block's tile, of this thread's anchor
+    int anchor, side; // 0 left, 1 top, 2 right, 3 bottom
+    bool exists;      // a map's last tile may reach beyond it
+
+    __device__ bool leads() const { return exists && side == 0; }
 };
 
 // Anchors lie level after level, in a level map after map, in a map row after row.
@@ -56,9 +58,9 @@ template <int Maps = 1, typename Fields> __device__ inline Place place_of(const 
 // other, and so are the planes. The whole block calls; an anchor's four lanes all get its best.
 //
 // A thread reads 16 bytes (4 anchors, 8 as float16) of every GROUPS-th plane, up to 8 planes before
-// it looks at the first: memory is far away. The groups meet in shared memory, where rows are padded
-// so that there are no bank conflicts. Where the cells or the address do not allow 16 bytes, the
-// same threads read element by element.
+// it looks at the first: memory is far away. The groups meet in shared memory, whose rows are padded
+// against bank conflicts. Where the cells or the address do not allow 16 bytes, the same threads
+// read element by element.
 template <int Planes, typename T>
 __device__ inline Best best_in_planes(const T* planes, const Place& place)
 {

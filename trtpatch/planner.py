@@ -152,7 +152,7 @@ class _Draft:
         self.steps.append(EngineStep(given, made))
 
     def add_patch(self, patch: Patch) -> None:
-        values = {name: spec.default for name, spec in patch.spec.params.items()}
+        values = {name: spec.check(spec.default) for name, spec in patch.spec.params.items()}
         values.update(self.params.get(patch.name, {}))
         taken = [self._take(patch, *item) for item in patch.spec.inputs.items()]
         inputs = [tensor for group in taken for tensor in group]

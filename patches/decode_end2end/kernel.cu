@@ -1,8 +1,8 @@
 // End-to-end head, [N, A, 6]: x1 y1 x2 y2 in model pixels, score, class; what is left of it after
 // suppression, or what never needed any.
 //
-// Reads each row once, 6 * sizeof(head_t) bytes; writes 28 bytes a candidate. Floor: N * A * 24 bytes
-// in float32, 7 kB for 300 rows: a launch is all that it costs.
+// Reads each row once, 6 * sizeof(head_t) bytes; writes 28 bytes a candidate. Floor: 24 * N * A
+// bytes in float32, 7 kB for 300 rows: a launch is all that it costs.
 //
 // A thread has a row.
 #include "../heads.cuh"

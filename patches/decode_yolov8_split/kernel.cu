@@ -1,10 +1,11 @@
-// YOLOv8-like raw heads with boxes and classes apart, a pair of tensors a level: [N, 4 * R, H, W]
-// logits of R bins for each side of a box (left, top, right, bottom; R = 1: the distance itself, in
-// strides), and [N, C, H, W] class logits. Softmax, expectation, sigmoid, box and stride in one pass.
+// YOLOv8-like raw heads with boxes and classes apart, two tensors a level: [N, 4 * R, H, W], for each
+// side of a box (left, top, right, bottom) logits of R bins, or the distance itself in strides where
+// R is 1; and [N, C, H, W] class logits. Softmax, expectation, sigmoid, box and stride go in one
+// pass.
 //
 // Reads C logits an anchor once, and the 4 * R bins of kept anchors alone; writes 28 bytes a
-// candidate. Floor: N * A * C * sizeof(classes_t) bytes at the speed of the memory: 86 MB for 32
-// images of 640 px and 80 classes in float32, 18 us at 4.8 TB/s; the boxes' 69 MB are not touched.
+// candidate. Floor: N * A * C * sizeof(classes_t) bytes at the speed of the memory; 86 MB for 32
+// images of 640 px and 80 classes in float32, 18 us at 4.8 TB/s. The boxes' 69 MB are not touched.
 //
 // The sigmoid keeps the order of the logits, so that the best class is found before it.
 #include "../heads.cuh"
@@ -26,5 +27,5 @@ extern "C" __global__ void decode_yolov8_split(const __grid_constant__ Args args
     }
     const float x = place.cell % columns + 0.5f, y = place.cell / columns + 0.5f;
     const Box box = box_from_sides(x * stride, y * stride, distance * stride);
-    append_above(args, image, place.exists && place.side == 0, score, best.index, place.anchor, box);
+    append_above(args, image, place.leads(), score, best.index, place.anchor, box);
 }
