@@ -25,12 +25,11 @@ from trtpatch.unit import Unit
 
 _HEADERS = Path(__file__).resolve().parent / "host_cuda"
 
-# No fused multiply-add: then every machine and compiler rounds alike, and as NumPy does. NVRTC
-# fuses where it likes, which no compiler here could follow; a contract's tolerance covers it.
-_ALWAYS = (
-    "-std=c++17", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing",
-    "-fno-exceptions", "-fvisibility=hidden", "-w",
-)  # fmt: skip
+_ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=hidden", "-w")
+
+# No fused multiply-add: then every machine and compiler rounds alike, as NumPy does, and as NVRTC
+# where the contract does not ask for it.
+_UNIT = ("-ffp-contract=off", "-fno-strict-aliasing")
 
 
 @dataclass(frozen=True)
@@ -40,38 +39,54 @@ class Recipe:
     Attributes:
         target: names it in the cache.
         suffix: of the file in the cache.
-        compiling, linking: the compiler's options.
-        gcc: options for compiling that clang does not know.
+        unit: options for the unit's text.
+        runtime: options for host_cuda/runtime.cpp.
+        linking: options for both together.
+        gcc, clang: further options for the unit's text, by the compiler.
     """
 
     target: str
     suffix: str
-    compiling: tuple[str, ...]
+    unit: tuple[str, ...]
+    runtime: tuple[str, ...]
     linking: tuple[str, ...]
     gcc: tuple[str, ...] = ()
+    clang: tuple[str, ...] = ()
 
 
 # What would kill the process is checked; guards.h answers, so no sanitizer's runtime is linked.
 LIBRARY = Recipe(
     target="host",
     suffix=".so",
-    compiling=(
+    unit=(
         "-O2",
         "-fsanitize=alignment,null,integer-divide-by-zero",
         "-fno-sanitize-recover=all",
     ),
+    runtime=("-O2",),
     linking=("-shared",),
 )
 SANITIZED = Recipe(
     target="host_asan",
     suffix=".exe",
-    compiling=(
-        "-O1", "-g", "-fno-omit-frame-pointer", "-DTRTPATCH_REPLAY",
+    unit=(
+        "-O1", "-g", "-fno-omit-frame-pointer",
         "-fsanitize=address,undefined,float-cast-overflow", "-fsanitize-recover=address",
     ),
+    runtime=("-O2", "-DTRTPATCH_REPLAY", "-DTRTPATCH_ASAN"),
     linking=("-fsanitize=address,undefined",),
     gcc=("-fsanitize-sections=trtpatch_shared",),  # guard zones between shared arrays
 )  # fmt: skip
+# The calls that -fsanitize=thread makes go to watch.h. Code lies below 4 GiB without -pie.
+WATCHED = Recipe(
+    target="host_watch",
+    suffix=".exe",
+    unit=("-O1", "-g", "-DTRTPATCH_WATCH", "-fsanitize=thread"),
+    runtime=("-O2", "-DTRTPATCH_REPLAY", "-DTRTPATCH_WATCH"),
+    linking=("-no-pie",),
+    gcc=("--param=tsan-distinguish-volatile=1",),
+    clang=("-mllvm", "-tsan-distinguish-volatile=1"),
+)
 
 _DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+"
@@ -140,20 +155,37 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
     """
     compiler = find_compiler()
     source = _source(unit)
-    flags = (*_ALWAYS, *recipe.compiling, *(() if is_clang(compiler) else recipe.gcc))
-    options = shlex.join((*flags, *recipe.linking))
-    key = key_of(unit.name, recipe.target, source, _headers_digest(), options, _identity(compiler))
+    special = recipe.clang if is_clang(compiler) else recipe.gcc
+    flags = (*_ALWAYS, *_UNIT, *recipe.unit, *special)
+    shared = (_headers_digest(), _identity(compiler), shlex.join(recipe.linking))
+    options = shlex.join((*flags, *recipe.runtime))
+    key = key_of(unit.name, recipe.target, source, options, *shared)
     if entry := cubins.get(key, suffix=recipe.suffix):
         return entry.data, entry.path
     _refuse_unknown(unit, compiler)
     with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
         folder = Path(name)
         (folder / "unit.cpp").write_text(source, encoding="utf-8")
+        (folder / "runtime.o").write_bytes(_runtime(recipe, compiler, cubins, folder))
         mapped = f"-fdebug-prefix-map={folder}=."
-        _run(unit, [*compiler, *flags, mapped, f"-I{_HEADERS}", "-c", "unit.cpp"], folder)
-        _run(unit, [*compiler, "-pthread", *recipe.linking, "unit.o", "-o", "unit.out"], folder)
+        _run(unit.name, [*compiler, *flags, mapped, f"-I{_HEADERS}", "-c", "unit.cpp"], folder)
+        parts = ["unit.o", "runtime.o", "-o", "unit.out"]
+        _run(unit.name, [*compiler, "-pthread", *recipe.linking, *parts], folder)
         data = (folder / "unit.out").read_bytes()
     return data, cubins.put(key, data, suffix=recipe.suffix)
+
+
+def _runtime(recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins, folder: Path) -> bytes:
+    """The object file that all units of a recipe are linked with."""
+    flags = (*_ALWAYS, *recipe.runtime)
+    key = key_of("runtime", recipe.target, _headers_digest(), _identity(compiler), *flags)
+    if entry := cubins.get(key, suffix=".o"):
+        return entry.data
+    source = str(_HEADERS / "runtime.cpp")
+    _run("the runtime", [*compiler, *flags, "-c", source, "-o", "runtime.o"], folder)
+    data = (folder / "runtime.o").read_bytes()
+    cubins.put(key, data, suffix=".o")
+    return data
 
 
 def _source(unit: Unit) -> str:
@@ -165,7 +197,7 @@ def _source(unit: Unit) -> str:
     return (
         '#include "cuda_on_host.h"\nnamespace {\n#line 1 "<generated>"\n'
         f'{text}\n#line 1 "<entries>"\n'
-        f"const on_host::Entry on_host_entries[] = {{\n{table}\n}};\n}}\n"
+        f"}}\nconst on_host::Entry on_host::entries[] = {{\n{table}\n}};\n"
     )
 
 
@@ -184,7 +216,7 @@ def _refuse_unknown(unit: Unit, compiler: tuple[str, ...]) -> None:
     problems = tuple(stray_includes(unit.text, label=unit.name))
     if not problems:
         command = [*compiler, "-E", "-x", "c++", "-std=c++17", "-w", "-DTRTPATCH_HOST=1", "-"]
-        problems = tuple(_unknown_in(_run(unit, command, text=unit.text)))
+        problems = tuple(_unknown_in(_run(unit.name, command, text=unit.text)))
     if problems:
         raise CompileError(f"{unit.name} uses what executor 'host' cannot do", problems=problems)
 
@@ -205,7 +237,7 @@ def _unknown_in(preprocessed: str) -> Iterator[Problem]:
             yield Problem(file, line, match.start() + 1, message)
 
 
-def _run(unit: Unit, command: list[str], folder: Path | None = None, *, text: str = "") -> str:
+def _run(what: str, command: list[str], folder: Path | None = None, *, text: str = "") -> str:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -216,13 +248,13 @@ def _run(unit: Unit, command: list[str], folder: Path | None = None, *, text: st
         check=False,
     )
     if done.returncode:
-        raise _compile_error(unit, done.stderr)
+        raise _compile_error(what, done.stderr)
     return done.stdout
 
 
-def _compile_error(unit: Unit, stderr: str) -> CompileError:
+def _compile_error(what: str, stderr: str) -> CompileError:
     problems = tuple(dict.fromkeys(_problems(stderr)))
-    message = f"{unit.name} does not compile on the host"
+    message = f"{what} does not compile on the host"
     if not problems:
         return CompileError(f"{message}:\n{stderr.strip()[-2000:]}")
     return CompileError(message, problems=problems)
@@ -256,7 +288,7 @@ def _is_ours(file: str) -> bool:
 
 def _headers_digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_HEADERS.glob("*.h")):
+    for path in sorted(_HEADERS.iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -3,21 +3,24 @@
 #pragma once
 
 namespace {
-namespace on_host {
 
 template <class T, class Operation>
-inline T update(T* address, Operation operation) {
-    maybe_yield();
+inline T on_host_update(T* address, Operation operation) {
+    on_host::maybe_yield();
+#ifdef TRTPATCH_WATCH
+    on_host::begin_atomic();
+#endif
     const T old = *address;
     *address = operation(old);
+#ifdef TRTPATCH_WATCH
+    on_host::end_atomic();
+#endif
     return old;
 }
 
-}  // namespace on_host
-
 #define TRTPATCH_ATOMIC(name, T, expression)                                       \
     inline T name(T* address, T value) {                                           \
-        return on_host::update(address, [=](T old) -> T { return expression; });   \
+        return on_host_update(address, [=](T old) -> T { return expression; });   \
     }
 #define TRTPATCH_INTEGERS(name, expression)           \
     TRTPATCH_ATOMIC(name, int, expression)            \
@@ -48,7 +51,7 @@ TRTPATCH_ATOMIC(atomicDec, unsigned int, old == 0 || old > value ? value : old -
 
 #define TRTPATCH_COMPARE(T)                                                              \
     inline T atomicCAS(T* address, T expected, T value) {                                \
-        return on_host::update(address, [=](T old) { return old == expected ? value : old; }); \
+        return on_host_update(address, [=](T old) { return old == expected ? value : old; }); \
     }
 TRTPATCH_COMPARE(int)
 TRTPATCH_COMPARE(unsigned int)

@@ -1,34 +1,34 @@
 // The threads of one block: what is known of each, and what is reported when one goes wrong.
 #pragma once
 
-namespace {
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-uint3 on_host_thread_index;
-uint3 on_host_block_index;
-dim3 on_host_block_size;
-dim3 on_host_grid_size;
-const uint3& threadIdx = on_host_thread_index;
-const uint3& blockIdx = on_host_block_index;
-const dim3& blockDim = on_host_block_size;
-const dim3& gridDim = on_host_grid_size;
-constexpr int warpSize = 32;
+// The linker's names for where the static shared arrays of all kernels of the unit lie.
+extern "C" {
+extern unsigned char __start_trtpatch_shared[] __attribute__((visibility("hidden")));
+extern unsigned char __stop_trtpatch_shared[] __attribute__((visibility("hidden")));
+}
 
 namespace on_host {
+
+uint3 thread_index, block_index;
+dim3 block_size, grid_size;
+alignas(1024) unsigned char dynamic_shared_bytes[kMaxSharedBytes];
+
+// So that the section exists in every unit.
+__attribute__((used, section("trtpatch_shared"))) uint64_t shared_anchor;
 
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kLanes = 32;
 
-// Where in the author's text a thread waits, and in which call.
-struct Site {
-    const char* file;
-    int line;
-    const char* call;
+inline bool same(const char* a, const char* b) { return a == b || !strcmp(a, b); }
 
-    bool operator==(const Site& other) const {
-        return line == other.line && same(call, other.call) && same(file, other.file);
-    }
-    static bool same(const char* a, const char* b) { return a == b || !strcmp(a, b); }
-};
+inline bool operator==(const Site& a, const Site& b) {
+    return a.line == b.line && same(a.call, b.call) && same(a.file, b.file);
+}
 
 // What went wrong; filled once a launch. Python knows this layout.
 struct Report {
@@ -41,7 +41,6 @@ struct Report {
 enum class State : unsigned char { fresh, ready, at_barrier, in_warp, in_activemask, returned };
 
 struct Warp;
-using Combine = void (*)(Warp&, unsigned lanes);
 
 struct Thread {
     State state;
@@ -50,9 +49,12 @@ struct Thread {
     uint3 index;
     Site site;  // of the call it waits in
     unsigned mask, lane;
-    int source;          // the lane that a shuffle reads
-    Combine combine;     // gives each lane its result; tells one warp call from another
+    Together what;
+    int source;  // the lane that a shuffle reads
     uint64_t value, result;
+#ifdef TRTPATCH_WATCH
+    unsigned clock[kLanes];  // how much of each lane of the warp this thread has seen
+#endif
 };
 
 struct Warp {
@@ -99,9 +101,8 @@ __attribute__((format(printf, 3, 4))) inline void note(
     va_end(values);
 }
 
-// Ends the launch from within a thread.
-[[noreturn]] __attribute__((format(printf, 3, 4))) inline void fail(
-    const char* kind, Site site, const char* format, ...) {
+// Ends the launch from within a thread, whose stack is left as it is.
+[[noreturn]] void fail(const char* kind, Site site, const char* format, ...) {
     va_list values;
     va_start(values, format);
     record(kind, site, format, values);
@@ -140,9 +141,8 @@ inline void report_divergence() {
     }
     if (returned) add("; %u returned", returned);
     if (first)
-        note("divergence", first->site, "block (%u, %u, %u): %s", blockIdx.x, blockIdx.y, blockIdx.z,
-             text);
+        note("divergence", first->site, "block (%u, %u, %u): %s", block_index.x, block_index.y,
+             block_index.z, text);
 }
 
 }  // namespace on_host
-}  // namespace

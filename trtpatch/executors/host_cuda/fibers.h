@@ -4,6 +4,13 @@
 // about 3 ns. AddressSanitizer is told of each switch.
 #pragma once
 
+#include <sys/mman.h>
+
+#ifdef TRTPATCH_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 #if defined(__x86_64__)
 asm(R"(
     .text
@@ -65,7 +72,6 @@ trtpatch_switch:
 // stack `load` was left.
 extern "C" void trtpatch_switch(void** save, void* load) __asm__("trtpatch_switch");
 
-namespace {
 namespace on_host {
 
 // Room for a kernel's local arrays and for printf; pages that are never touched cost nothing.
@@ -132,4 +138,3 @@ inline void unmap_stack(Stack& stack) {
 }
 
 }  // namespace on_host
-}  // namespace

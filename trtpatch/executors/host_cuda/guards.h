@@ -3,7 +3,6 @@
 // own runtime is not linked.
 #pragma once
 
-namespace {
 namespace on_host {
 
 // The start of what the compiler passes: the same for all checks.
@@ -31,7 +30,6 @@ struct Check {
 }
 
 }  // namespace on_host
-}  // namespace
 
 #define TRTPATCH_HANDLER extern "C" __attribute__((visibility("hidden"))) void
 TRTPATCH_HANDLER __ubsan_handle_type_mismatch_v1_abort(void* check, uintptr_t address) {

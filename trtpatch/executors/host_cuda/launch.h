@@ -1,42 +1,11 @@
 // A grid of blocks, and the function that Python calls.
 #pragma once
 
-// The linker's names for where the static shared arrays of all kernels of the unit lie.
-extern "C" {
-extern unsigned char __start_trtpatch_shared[] __attribute__((visibility("hidden")));
-extern unsigned char __stop_trtpatch_shared[] __attribute__((visibility("hidden")));
-}
+#include <pthread.h>
 
-namespace {
 namespace on_host {
 
-constexpr unsigned kMaxSharedBytes = 227 * 1024;
 constexpr unsigned kMaxArgsBytes = 32 * 1024;
-
-__shared__ uint64_t shared_anchor;  // so that the section exists in every unit
-alignas(1024) unsigned char dynamic_shared_bytes[kMaxSharedBytes];
-
-// What `extern __shared__ T name[];` becomes: see host_compiler.py.
-template <class T>
-inline T* dynamic_shared() {
-    return reinterpret_cast<T*>(dynamic_shared_bytes);
-}
-
-template <auto kernel>
-struct Call {
-    static_assert(!std::is_same_v<decltype(kernel), decltype(kernel)>,
-                  "a kernel takes one struct by value and gives nothing back");
-};
-template <class Args, void (*kernel)(Args)>
-struct Call<kernel> {
-    static constexpr size_t bytes = sizeof(Args);
-    static void run(const void* args) { kernel(*static_cast<const Args*>(args)); }
-};
-
-struct Entry {
-    void (*kernel)(const void*);
-    size_t args_bytes;
-};
 
 // One launch, as Python fills it.
 struct Launch {
@@ -50,9 +19,8 @@ struct Launch {
 };
 
 #ifdef TRTPATCH_ASAN
-// Byte by byte and unchecked, because there are red zones between the arrays.
-__attribute__((noinline, no_sanitize_address)) void fill(
-    unsigned char* start, unsigned char* stop, uint32_t value) {
+// Not by memset, which AddressSanitizer checks: there are guard zones between the arrays.
+void fill(unsigned char* start, unsigned char* stop, uint32_t value) {
     for (volatile unsigned char* p = start; p < stop; ++p) *p = (unsigned char)value;
 }
 #else
@@ -60,6 +28,52 @@ void fill(unsigned char* start, unsigned char* stop, uint32_t value) {
     memset(start, (int)value, (size_t)(stop - start));
 }
 #endif
+
+inline void run_thread(Thread& thread) {
+    block.kernel(block.args);
+    watch_return();
+    thread.state = State::returned;
+    --block.alive;
+    thread.warp->returned |= 1u << thread.lane;
+    if (thread.warp->waiting) resolve_others(*thread.warp);
+    resolve_barrier();
+}
+
+// What a fiber does: threads to their end, one after another.
+void fiber_main() {
+    arrive(block.host);
+    for (;;) {
+        Stack& fiber = *block.current->fiber;
+        run_thread(*block.current);
+        block.idle[block.idle_count++] = &fiber;
+        pass_on(fiber);
+    }
+}
+
+// Runs the block at block_index until all threads have returned or one has failed.
+inline void run_block() {
+    block.alive = block.size;
+    block.at_barrier = block.in_activemask = 0;
+    for (unsigned i = 0; i < block.size; ++i) block.threads[i].state = State::fresh;
+    for (unsigned w = 0; w * kLanes < block.size; ++w)
+        block.warps[w].waiting = block.warps[w].returned = 0;
+    block.left_out = 0;
+    while (block.alive && !block.failed) {
+        block.progress = false;
+        block.cursor = 0;
+        if (block.seed) shuffle_items(block.order, block.size);
+        pass_on(block.host);
+        if (block.failed) return;
+        if (block.in_activemask) resolve_activemask();
+        if (!block.progress && !block.left_out) {
+            // Threads may just have been let go by __activemask; otherwise nobody ever will be.
+            block.cursor = 0;
+            if (!next_thread()) return report_divergence();
+        }
+        const bool leave_out = block.seed && block.progress;
+        block.left_out = leave_out ? (unsigned)(random_bits() & random_bits()) : 0;
+    }
+}
 
 inline void set_up_threads(const Launch& launch) {
     unsigned i = 0;
@@ -89,27 +103,30 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
     memcpy(args, launch.args, launch.args_bytes);
     const uint64_t columns = launch.grid[0], rows = launch.grid[1];
     const uint64_t blocks = columns * rows * launch.grid[2];
-    on_host_grid_size = {launch.grid[0], launch.grid[1], launch.grid[2]};
-    on_host_block_size = {launch.block[0], launch.block[1], launch.block[2]};
+    grid_size = {launch.grid[0], launch.grid[1], launch.grid[2]};
+    block_size = {launch.block[0], launch.block[1], launch.block[2]};
     block.kernel = entry.kernel;
     block.args = args;
     block.report = report;
     block.failed = false;
     block.seed = block.random_state = launch.seed;
     set_up_threads(launch);
+    watch_launch(blocks);
     uint32_t* order = launch.seed ? static_cast<uint32_t*>(malloc(blocks * 4)) : nullptr;
     for (uint64_t i = 0; order && i < blocks; ++i) order[i] = (uint32_t)i;
-    if (order) shuffle(order, blocks);
+    if (order) shuffle_items(order, blocks);
 #ifdef TRTPATCH_ASAN
     __asan_poison_memory_region(dynamic_shared_bytes, kMaxSharedBytes);
     __asan_unpoison_memory_region(dynamic_shared_bytes, launch.shared_bytes);
 #endif
     for (uint64_t i = 0; i < blocks && !block.failed; ++i) {
         const uint64_t b = order ? order[i] : i;
-        on_host_block_index = {(unsigned)(b % columns), (unsigned)(b / columns % rows),
-                               (unsigned)(b / columns / rows)};
+        block_index = {(unsigned)(b % columns), (unsigned)(b / columns % rows),
+                       (unsigned)(b / columns / rows)};
+        block.current = nullptr;
         fill(__start_trtpatch_shared, __stop_trtpatch_shared, launch.poison);
         fill(dynamic_shared_bytes, dynamic_shared_bytes + launch.shared_bytes, launch.poison);
+        watch_block(b);
         run_block();
     }
     free(order);
@@ -117,15 +134,11 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
 }
 
 }  // namespace on_host
-}  // namespace
-
-// The kernels of the unit; defined after the author's text.
-namespace { extern const on_host::Entry on_host_entries[]; }
 
 // Runs a grid to its end. `report->kind` is empty unless something went wrong.
 extern "C" __attribute__((visibility("default"))) void trtpatch_launch(
     const on_host::Launch* launch, on_host::Report* report) {
-    const on_host::Entry& entry = on_host_entries[launch->entry];
+    const on_host::Entry& entry = on_host::entries[launch->entry];
     if (launch->args_bytes != entry.args_bytes) {
         snprintf(report->kind, sizeof report->kind, "args");
         snprintf(report->message, sizeof report->message, "Args has %zu bytes, %u were given",

@@ -8,9 +8,8 @@
 // lines that begin with "trtpatch:" say what is being done.
 #pragma once
 
-#include <unistd.h>
+#include <vector>
 
-namespace {
 namespace on_host {
 
 struct Buffer {
@@ -73,6 +72,7 @@ inline Job read_job(const uint64_t* word) {
 }
 
 inline void place_buffers(Job& job, const Run& run) {
+    watch_nothing();
     for (size_t i = 0; i < job.buffers.size(); ++i) {
         Buffer& buffer = job.buffers[i];
         void* memory = nullptr;
@@ -83,6 +83,7 @@ inline void place_buffers(Job& job, const Run& run) {
         else
             memset(memory, (int)run.poison, buffer.bytes);
         fprintf(stderr, "trtpatch:buffer %zu %p\n", i, memory);
+        if (buffer.kept || !buffer.given) watch_buffer(i, buffer.memory, buffer.bytes, buffer.given);
     }
     for (const Pointer& pointer : job.pointers) {
         unsigned char* owner =
@@ -111,7 +112,6 @@ inline bool run_launches(Job& job, const Run& run) {
 }
 
 }  // namespace on_host
-}  // namespace
 
 int main(int, char** argv) {
     setvbuf(stderr, nullptr, _IONBF, 0);  // in one order with what the sanitizers write

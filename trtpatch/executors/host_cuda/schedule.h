@@ -1,11 +1,12 @@
-// Who runs next, and who waits for whom.
+// Who runs next.
 //
 // A thread runs on a fiber until it waits or returns; a fiber whose thread returned takes the next
 // thread at once, so a kernel without barriers is a plain loop. With a seed, each pass takes the
 // threads in a new order and leaves some warps out; without one, in the order of their indices.
 #pragma once
 
-namespace {
+#include <utility>
+
 namespace on_host {
 
 inline uint64_t random_bits() {  // splitmix64
@@ -16,76 +17,8 @@ inline uint64_t random_bits() {  // splitmix64
 }
 
 template <class T>
-inline void shuffle(T* items, size_t count) {
+inline void shuffle_items(T* items, size_t count) {
     for (size_t i = count; i > 1; --i) std::swap(items[i - 1], items[random_bits() % i]);
-}
-
-// Lets the threads go on that wait in one warp call, once all lanes of its mask are in it.
-inline void resolve_warp(Warp& warp, unsigned mask) {
-    const unsigned lanes = mask & warp.present & ~warp.returned;
-    if (!lanes || (lanes & ~warp.waiting)) return;
-    const Combine combine = warp.threads[__builtin_ctz(lanes)].combine;
-    for (unsigned rest = lanes; rest; rest &= rest - 1) {
-        const Thread& thread = warp.threads[__builtin_ctz(rest)];
-        if (thread.mask != mask || thread.combine != combine) return;
-    }
-    combine(warp, lanes);
-    if (block.failed) return;
-    warp.waiting &= ~lanes;
-    for (unsigned rest = lanes; rest; rest &= rest - 1)
-        warp.threads[__builtin_ctz(rest)].state = State::ready;
-}
-
-inline void resolve_barrier() {
-    if (!block.at_barrier || block.at_barrier < block.alive) return;
-    uint64_t count = 0;
-    const Thread* first = nullptr;
-    for (unsigned i = 0; i < block.size; ++i) {
-        Thread& thread = block.threads[i];
-        if (!first && thread.state == State::at_barrier) first = &thread;
-        if (thread.state == State::returned || !(thread.site == first->site))
-            return report_divergence();
-        count += thread.value;
-    }
-    for (unsigned i = 0; i < block.size; ++i) {
-        block.threads[i].result = count;
-        block.threads[i].state = State::ready;
-    }
-    block.at_barrier = 0;
-}
-
-// __activemask promises no more than the calling lane. Unseeded, lanes in the same call are
-// together, and those ahead in the text wait for those behind; seeded, they are split at random.
-inline void resolve_activemask() {
-    for (unsigned w = 0; w * kLanes < block.size; ++w) {
-        Warp& warp = block.warps[w];
-        unsigned pending = 0, running = 0;
-        int line = INT_MAX;
-        for (unsigned rest = warp.present; rest; rest &= rest - 1) {
-            const Thread& thread = warp.threads[__builtin_ctz(rest)];
-            const bool ready = thread.state == State::fresh || thread.state == State::ready;
-            if (ready) running |= 1u << thread.lane;
-            if (thread.state != State::in_activemask) continue;
-            pending |= 1u << thread.lane;
-            if (thread.site.line < line) line = thread.site.line;
-        }
-        if (running) continue;
-        const unsigned split = block.seed ? (unsigned)random_bits() : ~0u;
-        unsigned let_go = 0;
-        for (unsigned rest = pending; rest; rest &= rest - 1) {
-            Thread& thread = warp.threads[__builtin_ctz(rest)];
-            if (!block.seed && thread.site.line != line) continue;
-            let_go |= 1u << thread.lane;
-            unsigned together = 0;
-            for (unsigned other = pending; other; other &= other - 1) {
-                const unsigned lane = __builtin_ctz(other);
-                if (warp.threads[lane].site == thread.site) together |= 1u << lane;
-            }
-            thread.result = together & ((split >> thread.lane & 1) ? split : ~split);
-        }
-        for (; let_go; let_go &= let_go - 1, --block.in_activemask)
-            warp.threads[__builtin_ctz(let_go)].state = State::ready;
-    }
 }
 
 // The next thread of this pass that can run; the cursor stays on it.
@@ -124,59 +57,25 @@ inline void pass_on(Stack& from) {
         ++block.cursor;
         block.progress = true;
         block.current = next;
-        on_host_thread_index = next->index;
+        thread_index = next->index;
         if (next->fiber != &from) switch_stack(from, *next->fiber);
     } else if (&from != &block.host) {
         switch_stack(from, block.host);
     }
 }
 
-inline void run_thread(Thread& thread) {
-    block.kernel(block.args);
-    thread.state = State::returned;
-    --block.alive;
-    Warp& warp = *thread.warp;
-    warp.returned |= 1u << thread.lane;
-    for (unsigned rest = warp.waiting; rest && !block.failed; rest &= rest - 1)
-        if (warp.waiting & rest) resolve_warp(warp, warp.threads[__builtin_ctz(rest)].mask);
-    resolve_barrier();
+// Lets others run until somebody has made this thread ready.
+inline void wait() { pass_on(*block.current->fiber); }
+
+void yield() {
+    block.current->state = State::ready;
+    wait();
 }
 
-// What a fiber does: threads to their end, one after another.
-void fiber_main() {
-    arrive(block.host);
-    for (;;) {
-        Stack& fiber = *block.current->fiber;
-        run_thread(*block.current);
-        block.idle[block.idle_count++] = &fiber;
-        pass_on(fiber);
-    }
-}
-
-// Runs the block at blockIdx until all threads have returned or one has failed.
-inline void run_block() {
-    block.alive = block.size;
-    block.at_barrier = block.in_activemask = 0;
-    for (unsigned i = 0; i < block.size; ++i) block.threads[i].state = State::fresh;
-    for (unsigned w = 0; w * kLanes < block.size; ++w)
-        block.warps[w].waiting = block.warps[w].returned = 0;
-    block.left_out = 0;
-    while (block.alive && !block.failed) {
-        block.progress = false;
-        block.cursor = 0;
-        if (block.seed) shuffle(block.order, block.size);
-        pass_on(block.host);
-        if (block.failed) return;
-        if (block.in_activemask) resolve_activemask();
-        if (!block.progress && !block.left_out) {
-            // Threads may just have been let go by __activemask; otherwise nobody ever will be.
-            block.cursor = 0;
-            if (!next_thread()) return report_divergence();
-        }
-        const bool leave_out = block.seed && block.progress;
-        block.left_out = leave_out ? (unsigned)(random_bits() & random_bits()) : 0;
-    }
+void maybe_yield() {
+    static unsigned calls = 0;
+    const bool now = block.seed ? random_bits() % 8 == 0 : ++calls % 4096 == 0;
+    if (now) yield();
 }
 
 }  // namespace on_host
-}  // namespace

@@ -1,8 +1,6 @@
 // CUDA's vector types, with CUDA's alignment: the sanitizer's alignment check knows it from here.
 #pragma once
 
-namespace {
-
 #define TRTPATCH_VECTOR(T, name, align2, align4)                                               \
     struct name##1 { T x; };                                                                   \
     struct alignas(align2) name##2 { T x, y; };                                                \
@@ -30,5 +28,3 @@ struct dim3 {
     constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
     constexpr dim3(uint3 size) : x(size.x), y(size.y), z(size.z) {}
 };
-
-}  // namespace
