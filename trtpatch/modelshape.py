@@ -67,7 +67,7 @@ class ModelShapes:
         self._rectangular = rectangular and picture is not None and _OPEN in picture.shape[2:]
         self.notes: tuple[str, ...] = ()
         if rectangular and not self._rectangular:
-            self.notes = ("size: auto plays no part, since the engine's picture has a fixed size",)
+            self.notes = ("without effect: size; the engine's picture has a fixed one",)
 
     def shape_for(self, pictures: Sequence[Size], size: Size | None = None) -> ModelShape:
         """The shape in which a batch of pictures runs.
@@ -86,6 +86,20 @@ class ModelShapes:
             raise EngineError("the engine takes no picture [N, 3, height, width] of that size")
         return ModelShape(count, size)
 
+    def all(self) -> list[ModelShape]:
+        """Every shape that `shape_for` may choose by itself; the largest first."""
+        sizes: list[Size | None] = [self.largest.size]
+        if self._rectangular:
+            assert self.largest.size is not None
+            height, width = self.largest.size
+            fits = {self._on_grid(tall, width) for tall in range(1, height + 1)}
+            fits |= {self._on_grid(height, wide) for wide in range(1, width + 1)}
+            sizes = [*sorted(fits, reverse=True)]
+        most = self.largest.batch
+        least = self._least_batch if self._open_batch else most
+        shapes = [ModelShape(n, size) for n in range(most, least - 1, -1) for size in sizes]
+        return sorted(shapes, key=lambda shape: shape != self.largest)
+
     def inputs_at(self, shape: ModelShape) -> dict[str, Shape]:
         """Shapes of the engine's inputs, by name."""
         return {tensor.name: _at(tensor, shape) for tensor in self._info.inputs}
@@ -97,12 +111,16 @@ class ModelShapes:
         the border, and this cuts off the padding beside the shorter one.
         """
         assert self.largest.size is not None
-        assert self._limits is not None
         height, width = self.largest.size
         tall = wide = 1
         for h, w in pictures:
             tall = max(tall, min(height, -(-h * width // w)))
             wide = max(wide, min(width, -(-w * height // h)))
+        return self._on_grid(tall, wide)
+
+    def _on_grid(self, tall: int, wide: int) -> Size:
+        """The next larger size that the engine takes."""
+        assert self._limits is not None
         low, high = self._limits
         stride = self._info.metadata.stride or _USUAL_STRIDE
         rounded = (-(-side // stride) * stride for side in (tall, wide))

@@ -78,6 +78,7 @@ class PipelineReport:
 
     Attributes:
         rule: name of the rule that fits, or empty where the file names a chain.
+        notes: what the user is told at load.
         rule_place: file and line of the rule, or the pipeline file.
         classes: how many class names are known.
         region_bytes: memory by region.
@@ -88,6 +89,7 @@ class PipelineReport:
     batch: int
     color: str
     engine: EngineInfo
+    notes: tuple[str, ...]
     rule: str
     rule_place: str
     classes: int
@@ -106,6 +108,7 @@ def describe_pipeline(loaded: Loaded) -> PipelineReport:
         batch=plan.batch,
         color="bgr" if plan.frame_bgr else "rgb",
         engine=loaded.engine.info,
+        notes=loaded.notes,
         rule=rule.spec.name if rule else "",
         rule_place=rule.place if rule else document.file,
         classes=len(loaded.class_names),

@@ -1,7 +1,7 @@
 import pytest
 
 from trtpatch.engines import Tensor
-from trtpatch.engines.shapes import check_shapes, named_shapes
+from trtpatch.engines.shapes import bounds_of, check_shapes, named_shapes, narrowed
 from trtpatch.errors import EngineError
 
 PICTURE = Tensor("images", "float32", (-1, 3, -1, -1))
@@ -59,3 +59,56 @@ def test_shapes_of_a_run_that_fit():
 def test_shapes_of_a_run_that_do_not_fit(given, message):
     with pytest.raises(EngineError, match=f"^m.plan: .*{message}"):
         check_shapes("m.plan", given, (PICTURE,), bounds=BOUNDS)
+
+
+def test_bounds_of_a_batch_that_is_open():
+    boxes = Tensor("boxes", "float32", (-1, 4))
+    whole = Tensor("images", "float32", (-1, 3, 64, 64))
+    assert bounds_of("m.onnx", (whole, boxes, SIZES), batch=8) == {
+        "images": ((1, 3, 64, 64), (8, 3, 64, 64), (8, 3, 64, 64)),
+        "boxes": ((1, 4), (8, 4), (8, 4)),
+    }
+    assert bounds_of("m.onnx", (whole, boxes, SIZES)) == {}
+
+
+def test_bounds_of_a_size_that_is_open_come_from_a_profile():
+    boxes = Tensor("boxes", "float32", (-1, 4))
+    assert bounds_of("m.onnx", (PICTURE,), batch=8) == {}
+    expected = {**BOUNDS, "boxes": ((1, 4), (1, 4), (4, 4))}
+    for profile in (BOUNDS, BOUNDS["images"]):
+        assert bounds_of("m.onnx", (PICTURE, boxes), profile=profile, batch=8) == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        ({"image": BOUNDS["images"]}, "no input is called 'image'.* Did you mean 'images'"),
+        (((1, 3, 32), (1, 3, 32), (1, 3, 32)), "has 3 axes, which none of its inputs has"),
+        (((1, 3, 32, 32), (1, 3, 32), (1, 3, 64, 64)), "expected 4 sizes each"),
+        (((1, 3, 64, 32), (1, 3, 32, 32), (1, 3, 64, 64)), "that grow from min to max"),
+        (((0, 3, 32, 32), (1, 3, 32, 32), (1, 3, 64, 64)), "sizes of 1 or more"),
+        (((1, 1, 32, 32), (1, 3, 32, 32), (1, 3, 64, 64)), "fixes a size that the profile varies"),
+    ],
+)
+def test_profiles_that_are_none(profile, message):
+    with pytest.raises(EngineError, match=f"^m.onnx: .*{message}"):
+        bounds_of("m.onnx", (PICTURE, SIZES), profile=profile)
+
+
+def test_a_profile_for_sizes_that_the_file_fixes_says_how_to_open_them():
+    fixed = Tensor("images", "float32", (1, 3, 64, 64))
+    profile = ((1, 3, 32, 64), (1, 3, 64, 64), (1, 3, 96, 64))
+    with pytest.raises(EngineError, match=r"'input_shape: \[1, 3, -1, 64\]' opens it"):
+        bounds_of("m.onnx", (fixed,), profile=profile)
+
+
+def test_a_plan_is_narrowed():
+    (picture,) = narrowed("m.plan", (-1, 3, 320, 640), (PICTURE,), BOUNDS)
+    assert picture.shape == (-1, 3, 320, 640)
+    assert narrowed("m.plan", None, (PICTURE, SIZES), BOUNDS) == (PICTURE, SIZES)
+    fixed = Tensor("images", "float32", (2, 3, 64, 64))
+    assert narrowed("m.plan", (-1, 3, -1, 64), (fixed,), {}) == (fixed,)
+    with pytest.raises(EngineError, match="outside what the plan was built for"):
+        narrowed("m.plan", (-1, 3, 1280, 320), (PICTURE,), BOUNDS)
+    with pytest.raises(EngineError, match=r"takes \[2, 3, 64, 64\], found \[2, 3, 96, 64\]"):
+        narrowed("m.plan", (-1, 3, 96, 64), (fixed,), {})

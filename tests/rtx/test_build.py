@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.tiny_model import save_tiny
 from trtpatch.engines import open_engine
 from trtpatch.engines.build import BuildOptions, build, cached_build
 from trtpatch.engines.device import find_gpu
@@ -74,6 +75,24 @@ def test_bounds_for_open_sizes(assets):
         build(path)
     with pytest.raises(EngineError, match="no input is called 'images'; it has input float32"):
         build(path, BuildOptions(profile={"images": bounds}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        BuildOptions(input_shape=(-1, 3, 64, 96), batch=8),
+        BuildOptions(profile=((1, 3, 32, 32), (2, 3, 64, 64), (4, 3, 128, 128))),
+        BuildOptions(
+            input_shape=(-1, 3, -1, 64), profile=((1, 3, 32, 64),) * 2 + ((8, 3, 64, 64),)
+        ),
+    ],
+)
+def test_a_batch_and_sizes_that_stay_open(tmp_path, options):
+    path = save_tiny(tmp_path / "tiny.onnx")
+    plan = read_plan(cached_build(path, options, cache_dir=tmp_path))
+    assert (plan.header.family, plan.metadata.stride) == ("tensorrt_rtx", 8)
+    with pytest.raises(EngineError, match=r"leaves sizes open.*input_shape: .*profile: "):
+        build(path, BuildOptions(batch=8))
 
 
 def test_what_the_exporter_wrote_goes_before_the_plan(relu, tmp_path):

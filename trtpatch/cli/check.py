@@ -59,7 +59,7 @@ def _show_engine(report: PipelineReport) -> None:
         [
             ("engine", f"{engine.path}: {engine.kind}, {engine.flavour} {engine.version}"),
             *((f"  {side}", str(tensor)) for side, tensor in tensors),
-            *(("  note", note) for note in engine.notes),
+            *(("note", note) for note in report.notes),
             ("rule", rule),
             ("executor", report.executor),
             ("frames", f"{report.batch} at once, channels in {report.color} order"),
@@ -109,7 +109,10 @@ def _show_memory(report: PipelineReport, every_buffer: bool) -> None:
     total = sum(report.region_bytes.values())
     parts = ", ".join(f"{name} {tables.amount(n)}" for name, n in report.region_bytes.items())
     click.echo()
-    tables.echo_table(("", ""), [("memory", f"{tables.amount(total)}: {parts}")], headed=False)
+    rows = [("memory", f"{tables.amount(total)}: {parts}")]
+    if report.engine.scratch_bytes:
+        rows.append(("", f"{tables.amount(report.engine.scratch_bytes)} more for the engine"))
+    tables.echo_table(("", ""), rows, headed=False)
     if every_buffer:
         tables.echo_table(
             ("buffer", "region", "type", "shape", ">bytes"),

@@ -69,7 +69,7 @@ class BuildOptions:
         """A note on those of the named options that were asked for and play no part."""
         plain = BuildOptions()
         asked = [name for name in names if getattr(self, name) != getattr(plain, name)]
-        return (f"{', '.join(asked)} in the options: no part here, {why}",) if asked else ()
+        return (f"without effect: {', '.join(asked)}; {why}",) if asked else ()
 
 
 def build(path: str | Path, options: BuildOptions | None = None, *, device: int = 0) -> bytes:

@@ -55,7 +55,7 @@ class OrtEngine:
         shapes = named_shapes(str(path), options.input_shape, model.inputs)
         open_inputs = with_shapes(model.inputs, shapes)
         bounds = bounds_of(str(path), open_inputs, profile=options.profile, batch=options.batch)
-        unheeded = options.unheeded("ONNX Runtime keeps the file's types", "float16")
+        unheeded = options.unheeded("ONNX Runtime keeps the types of the file", "float16")
         self._overridden = bool(shapes)
         self._session: Any = _open_session(onnxruntime, model, shapes)
         self._noise_tried = False
