@@ -58,9 +58,9 @@ template <int Maps = 1, typename Fields> __device__ inline Place place_of(const 
 // other, and so are the planes. The whole block calls; an anchor's four lanes all get its best.
 //
 // A thread reads 16 bytes (4 anchors, 8 as float16) of every GROUPS-th plane, up to 8 planes before
-// it looks at the first: memory is far away. The groups meet in shared memory, whose rows are padded
-// against bank conflicts. Where the cells or the address do not allow 16 bytes, the same threads
-// read element by element.
+// it looks at the first: memory is far away. The groups meet in shared memory, whose rows are
+// padded against bank conflicts. Where the cells or the address do not allow 16 bytes, the same
+// threads read element by element.
 template <int Planes, typename T>
 __device__ inline Best best_in_planes(const T* planes, const Place& place)
 {

@@ -2,10 +2,10 @@
 // boxes logits of x, y, width, height, objectness and C classes. Sigmoid, box and stride go in one
 // pass.
 //
-// Reads the objectness of each anchor once, C classes more in tiles of 32 anchors where one could be
-// kept, and the 4 box values of kept anchors; writes 28 bytes a candidate. Floor: N * A * sizeof(head_t) bytes at the speed of the
-// memory and what the promising tiles add; 3.2 MB for 32 images of 640 px in float32, 0.7 us at
-// 4.8 TB/s, where all classes would be 270 MB.
+// Reads the objectness of each anchor once, C classes more in tiles of 32 anchors where one could
+// be kept, and the 4 box values of kept anchors; writes 28 bytes a candidate. Floor: N * A *
+// sizeof(head_t) bytes at the speed of the memory and what the promising tiles add; 3.2 MB for 32
+// images of 640 px in float32, 0.7 us at 4.8 TB/s, where all classes would be 270 MB.
 //
 // A class score is at most 1, so an anchor whose objectness is not above the threshold is lost.
 #include "../heads.cuh"

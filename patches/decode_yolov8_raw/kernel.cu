@@ -1,10 +1,10 @@
 // YOLOv8-like raw heads, one tensor a level, [N, 4 * R + C, H, W]: for each side of a box (left,
-// top, right, bottom) logits of R bins, or the distance itself in strides where R is 1; then C class
-// logits. Softmax, expectation, sigmoid, box and stride go in one pass.
+// top, right, bottom) logits of R bins, or the distance itself in strides where R is 1; then C
+// class logits. Softmax, expectation, sigmoid, box and stride go in one pass.
 //
 // Reads C logits an anchor once, and the 4 * R bins of kept anchors alone; writes 28 bytes a
-// candidate. Floor: N * A * C * sizeof(head_t) bytes at the speed of the memory; 86 MB for 32 images
-// of 640 px and 80 classes in float32, 18 us at 4.8 TB/s. The boxes' 69 MB are not touched.
+// candidate. Floor: N * A * C * sizeof(head_t) bytes at the speed of the memory; 86 MB for 32
+// images of 640 px and 80 classes in float32, 18 us at 4.8 TB/s. The boxes' 69 MB are not touched.
 //
 // The sigmoid keeps the order of the logits, so that the best class is found before it.
 #include "../heads.cuh"

@@ -1,7 +1,7 @@
-// YOLOv8-like raw heads with boxes and classes apart, two tensors a level: [N, 4 * R, H, W], for each
-// side of a box (left, top, right, bottom) logits of R bins, or the distance itself in strides where
-// R is 1; and [N, C, H, W] class logits. Softmax, expectation, sigmoid, box and stride go in one
-// pass.
+// YOLOv8-like raw heads with boxes and classes apart, two tensors a level: [N, 4 * R, H, W], for
+// each side of a box (left, top, right, bottom) logits of R bins, or the distance itself in strides
+// where R is 1; and [N, C, H, W] class logits. Softmax, expectation, sigmoid, box and stride go in
+// one pass.
 //
 // Reads C logits an anchor once, and the 4 * R bins of kept anchors alone; writes 28 bytes a
 // candidate. Floor: N * A * C * sizeof(classes_t) bytes at the speed of the memory; 86 MB for 32
