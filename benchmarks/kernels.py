@@ -45,12 +45,20 @@ def walk_time(executors: list[Any]) -> Row:
 
 
 def step_times(executor: Any) -> Row:
-    """Time of each step alone, as a graph of its own."""
+    """What each step adds to the walk: from graphs of the first step, of the first two, and so on."""
+    calls = executor._walk.calls
+    times, before = {}, 0.0
     with executor._stream:
-        return {
-            call.name: measure.gpu_time(measure.captured(call.run))["median_us"]
-            for call in executor._walk.calls
-        }
+        for index, call in enumerate(calls):
+
+            def prefix(last: int = index) -> None:
+                for one in calls[: last + 1]:
+                    one.run()
+
+            until = measure.gpu_time(measure.captured(prefix))["median_us"]
+            times[call.name] = round(until - before, 3)
+            before = until
+    return times
 
 
 def decode_floor(bandwidth: float) -> Row:
