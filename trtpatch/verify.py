@@ -214,9 +214,10 @@ def _difference(name: str, found: Array, expected: Array, tolerance: Any) -> Dif
     a, b = found.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
         gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-    allowed = (
-        np.zeros_like(b) if tolerance == "exact" else tolerance.atol + tolerance.rtol * np.abs(b)
-    )
+    allowed = np.zeros_like(b)
+    if tolerance != "exact":
+        finite = np.isfinite(b)  # what is not must be met as it is
+        allowed[finite] = tolerance.atol + tolerance.rtol * np.abs(b[finite])
     wrong = int(np.count_nonzero(~(gap <= allowed)))
     return Difference(name, float(gap.max(initial=0.0)), wrong, gap.size)
 
