@@ -45,7 +45,7 @@ def walk_time(executors: list[Any]) -> Row:
 
 
 def step_times(executor: Any) -> Row:
-    """What each step adds to the walk: from graphs of the first step, of the first two, and so on."""
+    """What each step adds to the walk: graphs of the first step, of the first two, and so on."""
     calls = executor._walk.calls
     times, before = {}, 0.0
     with executor._stream:
