@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 from trtpatch.errors import TrtpatchError
 
 if TYPE_CHECKING:
-    from trtpatch.detections import Counters, Detections, Results
+    from trtpatch.detections import Counters, Detections
+    from trtpatch.masks import Masks
     from trtpatch.pipeline import Pipeline, load
+    from trtpatch.results import Results
 
-__all__ = ["Counters", "Detections", "Pipeline", "Results", "TrtpatchError", "load"]
+__all__ = ["Counters", "Detections", "Masks", "Pipeline", "Results", "TrtpatchError", "load"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "Counters": "trtpatch.detections",
     "Detections": "trtpatch.detections",
+    "Masks": "trtpatch.masks",
     "Pipeline": "trtpatch.pipeline",
-    "Results": "trtpatch.detections",
+    "Results": "trtpatch.results",
     "load": "trtpatch.pipeline",
 }
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from trtpatch.executors import Raw
+from trtpatch.masks import Masks, runs
 from trtpatch.spec.ports import COUNTERS
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +45,7 @@ class Detections:
         counters: what became of the other boxes.
         width, height: of the source picture, in pixels.
         class_names: names of all classes, or empty.
+        masks: which pixels belong to each object, of chains that find out.
     """
 
     boxes: Array
@@ -55,6 +56,33 @@ class Detections:
     width: int
     height: int
     class_names: tuple[str, ...] = field(default=(), repr=False)
+    masks: Masks | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]
+    ) -> Detections:
+        """The detections of one picture.
+
+        Args:
+            raw: results of its batch.
+            row: its index in the batch.
+            size: its height and width in pixels.
+            class_names: names of all classes.
+        """
+        arrays = raw.host()
+        count = int(arrays["detections_count"][row])
+        return cls(
+            boxes=arrays["detections_boxes"][row, :count],
+            scores=arrays["detections_scores"][row, :count],
+            labels=arrays["detections_classes"][row, :count],
+            anchors=arrays["detections_anchors"][row, :count],
+            counters=Counters(*arrays["detections_counters"][row].tolist()),
+            width=size[1],
+            height=size[0],
+            class_names=class_names,
+            masks=Masks(raw, row, size) if "masks_count" in arrays else None,
+        )
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -66,87 +94,20 @@ class Detections:
         return [known[i] if 0 <= i < len(known) else str(i) for i in self.labels.tolist()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts, as `trtpatch run --json` writes them."""
+        """Plain numbers and texts, as `trtpatch run --json` writes them.
+
+        A mask is in COCO's form, run lengths column after column.
+        """
         columns = (self.boxes.tolist(), self.scores.tolist(), self.labels.tolist(), self.names)
+        found: list[dict[str, Any]] = [
+            {"box": box, "score": score, "label": label, "name": name}
+            for box, score, label, name in zip(*columns, strict=True)
+        ]
+        for one, mask in zip(found, self.masks or (), strict=False):
+            one["mask"] = {"size": [self.height, self.width], "counts": runs(mask)}
         return {
             "width": self.width,
             "height": self.height,
-            "detections": [
-                {"box": box, "score": score, "label": label, "name": name}
-                for box, score, label, name in zip(*columns, strict=True)
-            ],
+            "detections": found,
             "counters": {name: getattr(self.counters, name) for name in COUNTERS},
         }
-
-
-class Results(Sequence[Detections]):
-    """The detections of a call, one entry a picture, brought from the GPU when first looked at."""
-
-    def __init__(
-        self,
-        batches: Sequence[tuple[Raw, Sequence[tuple[int, int]]]],
-        class_names: tuple[str, ...],
-    ) -> None:
-        """Take what the executor gave.
-
-        Args:
-            batches: results of each batch, and height and width of its pictures.
-            class_names: names of all classes.
-        """
-        self._batches = batches
-        self._class_names = class_names
-        self._detections: list[Detections] | None = None
-
-    def __len__(self) -> int:
-        return sum(len(sizes) for _, sizes in self._batches)
-
-    @overload
-    def __getitem__(self, index: int) -> Detections: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Detections]: ...
-    def __getitem__(self, index: int | slice) -> Detections | list[Detections]:
-        if self._detections is None:
-            self._detections = [
-                _detections(raw.host(), row, size, self._class_names)
-                for raw, sizes in self._batches
-                for row, size in enumerate(sizes)
-            ]
-        return self._detections[index]
-
-    def prefetch(self) -> None:
-        """Start bringing the results to the host; `wait` before letting go of them."""
-        for raw, _ in self._batches:
-            raw.prefetch()
-
-    def wait(self) -> None:
-        """Wait until the results are on the host."""
-        for raw, _ in self._batches:
-            raw.host()
-
-    def device(self) -> list[dict[str, Any]]:
-        """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
-
-        Returns:
-            For each batch, field name to array, such as `detections_boxes` `[N, M, 4]` float32;
-            rows past `detections_count` are zero.
-
-        Raises:
-            InputError: the pipeline does not run on a GPU.
-        """
-        return [dict(raw.device()) for raw, _ in self._batches]
-
-
-def _detections(
-    arrays: Any, row: int, size: tuple[int, int], class_names: tuple[str, ...]
-) -> Detections:
-    count = int(arrays["detections_count"][row])
-    return Detections(
-        boxes=arrays["detections_boxes"][row, :count],
-        scores=arrays["detections_scores"][row, :count],
-        labels=arrays["detections_classes"][row, :count],
-        anchors=arrays["detections_anchors"][row, :count],
-        counters=Counters(*arrays["detections_counters"][row].tolist()),
-        width=size[1],
-        height=size[0],
-        class_names=class_names,
-    )

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trtpatch.detections import Detections, Results
 from trtpatch.errors import InputError
 from trtpatch.executors import Executor, Timings
 from trtpatch.frame import as_frames
@@ -22,6 +21,7 @@ from trtpatch.loaded import Loaded
 from trtpatch.modelshape import Size
 from trtpatch.plan import Plan
 from trtpatch.ready import Ready
+from trtpatch.results import Results
 from trtpatch.spec.validate import choose
 from trtpatch.streaming import stream_results
 
@@ -103,7 +103,7 @@ class Pipeline:
 
     def stream(
         self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3
-    ) -> Iterator[Detections]:
+    ) -> Iterator[Any]:
         """Detect objects in pictures as they come, copying and computing at the same time.
 
         Args:

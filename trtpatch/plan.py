@@ -13,12 +13,13 @@ from typing import Literal, Union
 
 from trtpatch.catalog import Patch
 from trtpatch.spec.patch import ParamValue
+from trtpatch.spec.ports import PORTS
 
 ALIGNMENT = 256
 """Bytes that every buffer's start is a multiple of."""
 
-Region = Literal["frame", "cleared", "work", "result"]
-REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result")
+Region = Literal["frame", "cleared", "work", "result", "lazy"]
+REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result", "lazy")
 ITEMSIZE = {
     "float32": 4, "float16": 2, "int32": 4, "int64": 8, "uint64": 8, "uint32": 4, "uint8": 1,
     "int8": 1, "bool": 1,
@@ -34,7 +35,8 @@ class Buffer:
         dtype: NumPy name of the element type.
         shape: sizes of the axes.
         region: the block of memory that it lies in. `frame` is written from the host before each
-            frame, `cleared` is zeroed before each frame, `result` is copied back after it.
+            frame, `cleared` is zeroed before each frame, `result` is copied back after it, `lazy`
+            when it is looked at.
         offset: bytes from the start of the region.
     """
 
@@ -124,14 +126,14 @@ class Plan:
     Attributes:
         batch: frames that go through at once.
         frame_bgr: channel order of the frames.
-        result: name of the port that the last step gives.
+        results: names of the ports that the caller gets.
     """
 
     batch: int
     frame_bgr: bool
     steps: tuple[Step, ...]
     buffers: Mapping[str, Buffer]
-    result: str
+    results: tuple[str, ...]
 
     @property
     def patch_steps(self) -> Iterator[PatchStep]:
@@ -145,9 +147,10 @@ class Plan:
 
     @property
     def result_buffers(self) -> dict[str, str]:
-        """Name of a field of the result's port to the buffer that holds it."""
-        last = [step for step in self.steps if isinstance(step, PatchStep)][-1]
-        return {tensor.name: tensor.buffers[0] for tensor in last.tensors if tensor.written}
+        """Name of each field of the results' ports to the buffer that holds it."""
+        fields = {name for port in self.results for name, _ in PORTS[port].fields()}
+        tensors = (tensor for step in self.patch_steps for tensor in step.tensors)
+        return {t.name: t.buffers[0] for t in tensors if t.written and t.name in fields}
 
     def region_bytes(self, region: Region) -> int:
         """Size of a region in bytes."""

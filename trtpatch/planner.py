@@ -48,11 +48,12 @@ def make_plan(
             draft.add_engine()
         else:
             draft.add_patch(patch)
-    last = chain[-1]
-    port = next((name for name in last.spec.outputs if name in PORTS), None) if last else None
-    if port is None:
-        raise MatchError("the last patch of a chain must give a port, such as detections")
-    return draft.finish(port)
+    given = [name for patch in chain if patch for name in patch.spec.outputs]
+    results = tuple(name for name in given if name in PORTS and PORTS[name].result)
+    if not results:
+        wanted = " or ".join(port.name for port in PORTS.values() if port.result)
+        raise MatchError(f"no patch of the chain gives a result: {wanted}")
+    return draft.finish(results)
 
 
 def plan_patches(
@@ -92,7 +93,7 @@ def plan_patches(
         draft.known[name] = plan.Tensor(name, group[0].dtype, shapes, buffers)
     for patch in patches:
         draft.add_patch(patch)
-    return draft.finish("")
+    return draft.finish(())
 
 
 @dataclass
@@ -276,12 +277,13 @@ class _Draft:
         buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, region)
         return plan.Tensor(name, dtype, (shape,), (buffer,), written=True)
 
-    def finish(self, port: str) -> Plan:
-        for name, _ in PORTS[port].fields() if port else ():
+    def finish(self, results: tuple[str, ...]) -> Plan:
+        for name, tensor in (one for port in results for one in PORTS[port].fields()):
             buffer = self.known[name].buffers[0]
-            self.buffers[buffer] = replace(self.buffers[buffer], region="result")
+            region: Region = "lazy" if tensor.lazy else "result"
+            self.buffers[buffer] = replace(self.buffers[buffer], region=region)
         placed = plan.lay_out(self.buffers)
-        return Plan(self.batch, self.frame_bgr, tuple(self.steps), placed, port)
+        return Plan(self.batch, self.frame_bgr, tuple(self.steps), placed, results)
 
 
 def _counts(inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]) -> dict[str, Value]:

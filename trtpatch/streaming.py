@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from trtpatch.detections import Detections, Results
+from trtpatch.results import Results
 
 
 def stream_results(
     images: Iterable[Any], start: Callable[[list[Any]], Results], *, batch: int, depth: int
-) -> Iterator[Detections]:
+) -> Iterator[Any]:
     """Start batches ahead of the one whose results are given.
 
     Args:

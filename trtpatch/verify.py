@@ -195,8 +195,14 @@ def compare(
 
 
 def in_order(outputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Candidates sorted by anchor, and the rows past their count blanked: they mean nothing."""
+    """Candidates sorted by anchor, and what is past a row's use blanked: it means nothing."""
     ordered = dict(outputs)
+    for port in PORTS.values():
+        for name, tensor in port.fields():
+            if tensor.used and name in outputs:
+                used = outputs[f"{port.name}_{tensor.used}"][:, None]
+                means = np.arange(outputs[name].shape[1]) < used
+                ordered[name] = np.where(means, outputs[name], np.zeros_like(outputs[name]))
     if "candidates_count" not in outputs:
         return ordered
     rows = [f"candidates_{name}" for name in ("boxes", "scores", "classes", "anchors")]

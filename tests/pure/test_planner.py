@@ -46,7 +46,7 @@ def test_tensors_flow_from_step_to_step() -> None:
     assert engine.outputs == {"output": buffers["head"]}
     assert decode.sizes["C"] == 80
     assert decode.sizes["model_H"] == 416
-    assert plan.result == "detections"
+    assert plan.results == ("detections",)
     assert plan.buffers[buffers["detections_boxes"]].shape == (2, 300, 4)
 
 

@@ -26,16 +26,22 @@ Timings = dict[str, float]
 
 
 class Raw(Protocol):
-    """The tensors of a plan's last port, for one batch."""
+    """The tensors of a plan's results, for one batch."""
 
     def prefetch(self) -> None:
         """Start the copy to the host, without waiting."""
 
     def host(self) -> Arrays:
-        """The tensors as NumPy arrays, under the names of their fields; waits for them."""
+        """The tensors as NumPy arrays, under the names of their fields; waits for them.
+
+        Those that the ports call lazy may be left out.
+        """
+
+    def fetch(self, field: str, image: int, count: int) -> np.ndarray[Any, Any]:
+        """The first `count` elements of an image's row of a lazy tensor; waits for them."""
 
     def device(self) -> Mapping[str, Any]:
-        """The tensors as CuPy arrays, without waiting or copying.
+        """All tensors as CuPy arrays, without waiting or copying.
 
         Raises:
             InputError: the executor has no GPU.

@@ -9,27 +9,26 @@ from typing import Any
 import numpy as np
 
 from trtpatch.executors import Arrays
-from trtpatch.plan import Plan
-from trtpatch.spec.ports import PORTS
+from trtpatch.plan import Plan, Region
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each field of the results lies in the `result` region: bytes, dtype, shape."""
+    """Where each field of the results lies in a region: bytes, dtype, shape."""
 
     fields: Mapping[str, tuple[int, int, str, tuple[int, ...]]]
     nbytes: int
 
     @classmethod
-    def of(cls, plan: Plan) -> Layout:
-        """The layout of a plan's results."""
-        names = plan.result_buffers
-        buffers = {
-            field: plan.buffers[names[field]]
-            for field, _ in (PORTS[plan.result].fields() if plan.result else ())
+    def of(cls, plan: Plan, region: Region) -> Layout:
+        """The layout of those of a plan's results that lie in a region."""
+        found = ((field, plan.buffers[name]) for field, name in plan.result_buffers.items())
+        fields = {
+            field: (b.offset, b.offset + b.nbytes, b.dtype, b.shape)
+            for field, b in found
+            if b.region == region
         }
-        fields = {f: (b.offset, b.offset + b.nbytes, b.dtype, b.shape) for f, b in buffers.items()}
-        return cls(fields, plan.region_bytes("result"))
+        return cls(fields, plan.region_bytes(region))
 
     def views(self, block: Any) -> dict[str, Any]:
         """A typed array over each field of a block of bytes."""
@@ -46,13 +45,17 @@ class DeviceRaw:
         computed: the event after which the results are there.
     """
 
-    def __init__(self, block: Any, layout: Layout, out_stream: Any) -> None:
+    def __init__(
+        self, block: Any, layout: Layout, *, lazy_block: Any, lazy_layout: Layout, out_stream: Any
+    ) -> None:
         """Take GPU memory that is filled once the event `computed` has passed."""
         import cupy
 
         self.computed = cupy.cuda.Event(disable_timing=True)
         self._block = block
         self._layout = layout
+        self._lazy_block = lazy_block
+        self._lazy_layout = lazy_layout
         self._stream = out_stream
         self._downloaded: Any = None
         self._pinned: Any = None
@@ -86,9 +89,25 @@ class DeviceRaw:
             self._pinned = None
         return self._host
 
+    def fetch(self, field: str, image: int, count: int) -> np.ndarray[Any, Any]:
+        """See `Raw.fetch`."""
+        self._stream.wait_event(self.computed)
+        row = _views(self._lazy_layout, self._lazy_block)[field][image, :count]
+        array: np.ndarray[Any, Any] = row.get(stream=self._stream)
+        return array
+
     def device(self) -> Mapping[str, Any]:
         """See `Raw.device`; CuPy's current stream waits for the batch."""
         import cupy
 
         cupy.cuda.get_current_stream().wait_event(self.computed)
-        return self._layout.views(cupy.ndarray(self._layout.nbytes, np.uint8, self._block))
+        return {
+            **_views(self._layout, self._block),
+            **_views(self._lazy_layout, self._lazy_block),
+        }
+
+
+def _views(layout: Layout, block: Any) -> dict[str, Any]:
+    import cupy
+
+    return layout.views(cupy.ndarray(layout.nbytes, np.uint8, block)) if layout.fields else {}

@@ -21,7 +21,7 @@ from trtpatch.executors.download import DeviceRaw, Layout
 from trtpatch.executors.kernels import Kernels
 from trtpatch.executors.ring import Ring, Slot, copy_in, pinned
 from trtpatch.frame import Frame
-from trtpatch.plan import REGIONS, EngineStep, PatchStep, Plan
+from trtpatch.plan import REGIONS, EngineStep, PatchStep, Plan, Region
 
 DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
@@ -93,7 +93,8 @@ class GpuExecutor:
                 f" ('trtpatch check --memory' lists every buffer): {error}"
             ) from None
         self._arrays = views(self._plan, self._regions)
-        self._layout = Layout.of(self._plan)
+        self._layout = Layout.of(self._plan, "result")
+        self._lazy_layout = Layout.of(self._plan, "lazy")
         self._table_bytes = sizes["frame"]
         self._frame_address = self._regions["frame"].data.ptr
         self._ring = Ring(self._make_slot, DEPTH)
@@ -167,7 +168,13 @@ class GpuExecutor:
             else:
                 self.walk(timings)
             slot.release(self._stream)
-            raw = DeviceRaw(self._keep_result(), self._layout, self._out_stream)
+            raw = DeviceRaw(
+                self._keep("result"),
+                self._layout,
+                lazy_block=self._keep("lazy") if self._lazy_layout.fields else None,
+                lazy_layout=self._lazy_layout,
+                out_stream=self._out_stream,
+            )
             raw.computed.record(self._stream)
             if producer is not None:
                 producer.wait_event(self._stream.record())
@@ -175,13 +182,13 @@ class GpuExecutor:
                 timings["copy in"] = cupy.cuda.get_elapsed_time(before, after)
             return raw
 
-    def _keep_result(self) -> Any:
-        """Start a copy of the results to memory that later batches do not touch."""
+    def _keep(self, name: Region) -> Any:
+        """Start a copy of a region to memory that later batches do not touch."""
         import cupy
 
-        result = self._regions["result"]
-        kept = cupy.cuda.alloc(result.nbytes)
-        kept.copy_from_device_async(result.data, result.nbytes, self._stream)
+        region = self._regions[name]
+        kept = cupy.cuda.alloc(region.nbytes)
+        kept.copy_from_device_async(region.data, region.nbytes, self._stream)
         return kept
 
     def put_frames(self, frames: Sequence[Frame]) -> None:

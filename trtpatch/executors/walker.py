@@ -26,8 +26,13 @@ class HostRaw:
         """See `Raw.prefetch`; they are here."""
 
     def host(self) -> Arrays:
-        """The tensors of the last port, by field."""
+        """See `Raw.host`."""
         return self._arrays
+
+    def fetch(self, field: str, image: int, count: int) -> np.ndarray[Any, Any]:
+        """See `Raw.fetch`."""
+        row: np.ndarray[Any, Any] = self._arrays[field][image, :count]
+        return row
 
     def device(self) -> Mapping[str, Any]:
         """Not to be had: these results never were on a GPU."""
@@ -66,9 +71,17 @@ class HostWalker:
         """Run one batch; see `Executor.run`. `stream` plays no part here."""
         self.put_frames(frames)
         self.walk(timings)
-        names = self.plan.result_buffers
-        fields = [name for name, _ in PORTS[self.plan.result].fields()]
-        return HostRaw({name: self.arrays[names[name]].copy() for name in fields})
+        return HostRaw(self._results())
+
+    def _results(self) -> Arrays:
+        """A copy of the results; of a lazy tensor, only as much of a row as some image uses."""
+        arrays = {name: self.arrays[buffer] for name, buffer in self.plan.result_buffers.items()}
+        for port in (PORTS[name] for name in self.plan.results):
+            for field, tensor in port.fields():
+                if tensor.used:
+                    used = arrays[f"{port.name}_{tensor.used}"].max(initial=0)
+                    arrays[field] = arrays[field][:, :used]
+        return {name: array.copy() for name, array in arrays.items()}
 
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""

@@ -1,8 +1,8 @@
 """The ports: sets of tensors with a fixed meaning that patches meet at.
 
 The axis letters are the same in every contract, kernel and reference: N images, A anchors, M
-detections kept. A patch that takes or gives a port names it in its contract and finds the port's
-tensors under `<port>_<tensor>`.
+detections kept, B of them with a mask, K columns, R room. A patch that takes or gives a port names
+it in its contract and finds the port's tensors under `<port>_<tensor>`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ class PortTensor:
         shape: axis letters and numbers; a ragged tensor's axes after N differ by image.
         cleared: set to zero before each frame, for kernels that count upwards.
         ragged: a table of pointers, one an image.
+        used: name of the port's tensor `[N]` that says how many elements of an image's row mean
+            something; the rest is not written.
+        lazy: a result that stays on the GPU until it is looked at.
     """
 
     name: str
@@ -29,15 +32,22 @@ class PortTensor:
     shape: tuple[str | int, ...]
     cleared: bool = False
     ragged: bool = False
+    used: str = ""
+    lazy: bool = False
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port's name, meaning and tensors."""
+    """A port's name, meaning and tensors.
+
+    Attributes:
+        result: whether the pipeline's caller gets it, wherever in the chain it is given.
+    """
 
     name: str
     help: str
     tensors: tuple[PortTensor, ...]
+    result: bool = False
 
     def fields(self) -> tuple[tuple[str, PortTensor], ...]:
         """Each tensor under its name in a contract: `candidates_boxes`, `geometry`."""
@@ -86,6 +96,28 @@ PORTS = {
                 PortTensor("count", "int32", ("N",)),
                 PortTensor("counters", "int32", ("N", len(COUNTERS))),
             ),
+            result=True,
+        ),
+        Port(
+            "columns",
+            "What else the head says of each detection, such as mask coefficients, in the order of"
+            " the detections; rows past their count are zero.",
+            (PortTensor("", "float32", ("N", "M", "K")),),
+        ),
+        Port(
+            "masks",
+            "Which pixels of the frame belong to each of the first `count` detections, one bit a"
+            " pixel. A mask is kept inside its box (x, y, width, height in frame pixels), row after"
+            " row, each row from a new word on, the leftmost pixel lowest; it begins at word"
+            " `starts` of the image's.",
+            (
+                PortTensor("words", "uint32", ("N", "R"), used="used", lazy=True),
+                PortTensor("boxes", "int32", ("N", "B", 4)),
+                PortTensor("starts", "int32", ("N", "B")),
+                PortTensor("count", "int32", ("N",)),
+                PortTensor("used", "int32", ("N",)),
+            ),
+            result=True,
         ),
     )
 }

@@ -1,0 +1,75 @@
+"""What a call of a pipeline gives: one result a picture, brought from the GPU when looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from trtpatch.detections import Detections
+from trtpatch.executors import Raw
+
+_MAKERS = {"detections_count": Detections.of}
+"""For a field that a result's port has, what makes the result."""
+
+
+class Results(Sequence[Any]):
+    """The results of a call, one entry a picture: `Detections`."""
+
+    def __init__(
+        self,
+        batches: Sequence[tuple[Raw, Sequence[tuple[int, int]]]],
+        class_names: tuple[str, ...],
+    ) -> None:
+        """Take what the executor gave.
+
+        Args:
+            batches: results of each batch, and height and width of its pictures.
+            class_names: names of all classes.
+        """
+        self._batches = batches
+        self._class_names = class_names
+        self._results: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return sum(len(sizes) for _, sizes in self._batches)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if self._results is None:
+            self._results = [
+                _result(raw, row, size, self._class_names)
+                for raw, sizes in self._batches
+                for row, size in enumerate(sizes)
+            ]
+        return self._results[index]
+
+    def prefetch(self) -> None:
+        """Start bringing the results to the host; `wait` before letting go of them."""
+        for raw, _ in self._batches:
+            raw.prefetch()
+
+    def wait(self) -> None:
+        """Wait until the results are on the host."""
+        for raw, _ in self._batches:
+            raw.host()
+
+    def device(self) -> list[dict[str, Any]]:
+        """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
+
+        Returns:
+            For each batch, field name to array, such as `detections_boxes` `[N, M, 4]` float32;
+            rows past `detections_count` are zero. `trtpatch patches` describes all ports.
+
+        Raises:
+            InputError: the pipeline does not run on a GPU.
+        """
+        return [dict(raw.device()) for raw, _ in self._batches]
+
+
+def _result(raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]) -> Any:
+    arrays = raw.host()
+    make = next(make for field, make in _MAKERS.items() if field in arrays)
+    return make(raw, row, size, class_names)
