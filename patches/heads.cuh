@@ -27,28 +27,37 @@ struct Place
     __device__ bool leads() const { return exists && side == 0; }
 };
 
-// Anchors lie level after level, in a level map after map, in a map row after row.
-template <int Maps = 1, typename Fields> __device__ inline Place place_of(const Fields& args)
+// Where all anchors are one map.
+__device__ inline Place place_among(int cells, int tile)
 {
     Place place{};
-    int tile = blockIdx.x, before = 0;
-    for (; place.level < Fields::P_count - 1; ++place.level) {
-        const int cells = args.P[place.level], tiles = Maps * parts(cells, TILE);
+    place.cells = cells;
+    place.first = tile * TILE;
+    place.cell = place.anchor = place.first + threadIdx.x / LANES;
+    place.side = threadIdx.x % LANES;
+    place.exists = place.cell < cells;
+    return place;
+}
+
+// Where they lie level after level, in a level map after map, in a map row after row.
+template <int Maps = 1, typename Fields> __device__ inline Place place_of(const Fields& args)
+{
+    int level = 0, map = 0, tile = blockIdx.x, before = 0;
+    for (; level < Fields::P_count - 1; ++level) {
+        const int cells = args.P[level], tiles = Maps * parts(cells, TILE);
         if (tile < tiles) break;
         tile -= tiles;
         before += Maps * cells;
     }
-    place.cells = args.P[place.level];
+    const int cells = args.P[level], tiles = parts(cells, TILE);
     if (Maps > 1) {
-        const int tiles = parts(place.cells, TILE);
-        place.map = tile / tiles;
-        tile -= place.map * tiles;
+        map = tile / tiles;
+        tile -= map * tiles;
     }
-    place.first = tile * TILE;
-    place.cell = place.first + threadIdx.x / LANES;
-    place.anchor = before + place.map * place.cells + place.cell;
-    place.side = threadIdx.x % LANES;
-    place.exists = place.cell < place.cells;
+    Place place = place_among(cells, tile);
+    place.level = level;
+    place.map = map;
+    place.anchor += before + map * cells;
     return place;
 }
 

@@ -36,18 +36,19 @@ __device__ Prior prior_of(const Args& args, int anchor, int axis)
 
 extern "C" __global__ void decode_ssd(const __grid_constant__ Args args)
 {
-    const int image = blockIdx.y, anchor = blockIdx.x * TILE + threadIdx.x / LANES;
-    const int side = threadIdx.x % LANES;
-    const bool exists = anchor < args.A;
-    const unsigned long long at = 1ull * image * args.A + anchor;
-    const Best best = best_in_row<1, 1 + Args::C, LANES>(args.scores + at * (1 + args.C), exists);
+    const int image = blockIdx.y;
+    const Place place = place_among(args.A, blockIdx.x);
+    const unsigned long long at = 1ull * image * args.A + place.anchor;
+    const auto* scores = args.scores + at * (1 + args.C);
+    const Best best = best_in_row<1, 1 + Args::C, LANES>(scores, place.exists);
 
     float mine = 0.0f;
-    if (exists && best.score > *args.score_threshold) {
-        const Prior prior = prior_of(args, anchor, side % 2);
-        const float offset = load(args.boxes + at * 4 + side) * args.variances[side / 2];
-        mine = side < 2 ? offset * prior.size + prior.centre : expf(offset) * prior.size;
+    if (place.exists && best.score > *args.score_threshold) {
+        const Prior prior = prior_of(args, place.anchor, place.side % 2);
+        const float raw = load(args.boxes + at * 4 + place.side);
+        const float offset = raw * args.variances[place.side / 2];
+        mine = place.side < 2 ? offset * prior.size + prior.centre : expf(offset) * prior.size;
     }
-    append_above(args, image, exists && side == 0, best.score, best.index, anchor,
+    append_above(args, image, place.leads(), best.score, best.index, place.anchor,
                  box_from_centre(mine));
 }
