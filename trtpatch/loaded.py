@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtpatch import engines, executors
+from trtpatch.bundle import Bundle
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.engines.build import BuildOptions
-from trtpatch.errors import MatchError
+from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
 from trtpatch.plan import Plan
@@ -49,7 +50,25 @@ class Loaded:
         notes: what the user is told at load.
     """
 
-    def __init__(self, path: Path, *, executor: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        executor: str | None = None,
+        anywhere: bool = False,
+        before: Loaded | None = None,
+    ) -> None:
+        """Read the file, open the engine and bind the chain to it.
+
+        Args:
+            path: the pipeline's YAML file.
+            executor: instead of the one that the file names.
+            anywhere: open an ONNX file without a GPU, whatever is to run it: enough to plan.
+            before: the same file as it was read before, whose engine stays open and is not touched.
+
+        Raises:
+            SpecError, MatchError, EngineError: see `trtpatch.load`.
+        """
         document = yamlfile.load(path)
         self.path = path
         self.spec = validate(PipelineSpec, document)
@@ -57,14 +76,11 @@ class Loaded:
         self.catalog = Catalog([folder / name for name in self.spec.registry])
         self.executor_name = executors.choose_executor(executor or self.spec.executor)
         labels = read_labels(document, self.spec.labels, folder)
-        self.engine = engines.open_engine(
-            folder / self.spec.engine.path,
-            kind=self.spec.engine.kind,
-            flavour=self.spec.engine.flavour,
-            device=self.spec.device,
-            gpu=self.executor_name == "gpu",
-            options=_options(self.spec.engine, self.spec.batch),
-        )
+        if before is None:
+            self.engine = self._open_engine(folder, anywhere)
+        else:
+            self._refuse_changes(document, before)
+            self.engine = before.engine
         try:
             info = self.engine.info
             self.class_names = labels or info.metadata.names
@@ -73,16 +89,45 @@ class Loaded:
             )
             self.notes = (*info.notes, *self.shapes.notes)
             largest = self.shapes.largest
-            ready = self.engine.at(self.shapes.inputs_at(largest))
+            ready = before.binding.engine if before else None
+            ready = ready or self.engine.at(self.shapes.inputs_at(largest))
             self.match = self._match(ready.info.inputs, ready.info.outputs)
             self._chain: list[Patch | None] = [
                 None if name == ENGINE else self.catalog.patch(name) for name in self.match.chain
             ]
             self._params = self._check_params(document)
-            self.binding = Binding(largest, ready, self._plan(ready.info, largest.batch))
+            self.binding: Binding = self.bind_to(ready, largest)
         except BaseException:
-            self.engine.close()
+            if before is None:
+                self.engine.close()
             raise
+
+    def again(self) -> Loaded:
+        """All files read anew, on the same engine, which stays as it is.
+
+        Raises:
+            SpecError, MatchError: see `trtpatch.load`; or something is changed that the engine
+                would have to be opened again for.
+        """
+        return Loaded(self.path, executor=self.executor_name, before=self)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Files that were read, and folders of patches."""
+        folder = self.path.parent
+        labels = [folder / self.spec.labels] if isinstance(self.spec.labels, str) else []
+        return (self.path, *labels, *self.catalog.sources)
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """Where executor `gpu` has its kernels from, read anew; None where they are compiled.
+
+        Raises:
+            CompileError: it is no bundle.
+        """
+        if self.spec.bundle is None or self.executor_name != "gpu":
+            return None
+        return Bundle.read(self.path.parent / self.spec.bundle)
 
     @property
     def plan(self) -> Plan:
@@ -98,20 +143,47 @@ class Loaded:
         """
         ready = self.engine.at(self.shapes.inputs_at(shape))
         try:
-            return Binding(shape, ready, self._plan(ready.info, shape.batch))
+            return self.bind_to(ready, shape)
         except BaseException:
             ready.close()
             raise
 
-    def _plan(self, info: engines.EngineInfo, batch: int) -> Plan:
-        return make_plan(
+    def bind_to(self, ready: engines.Engine, shape: ModelShape) -> Binding:
+        """Bind the chain to the engine that is ready in a shape already.
+
+        Raises:
+            MatchError: a patch of the chain cannot run in that shape.
+        """
+        plan = make_plan(
             self._chain,
-            inputs=_named(self.match.inputs, info.inputs),
-            outputs=_named(self.match.outputs, info.outputs),
+            inputs=_named(self.match.inputs, ready.info.inputs),
+            outputs=_named(self.match.outputs, ready.info.outputs),
             params=self._params,
-            batch=batch,
+            batch=shape.batch,
             frame_bgr=self.spec.color == "bgr",
         )
+        return Binding(shape, ready, plan)
+
+    def _open_engine(self, folder: Path, anywhere: bool) -> engines.OpenEngine:
+        return engines.open_engine(
+            folder / self.spec.engine.path,
+            kind="auto" if anywhere else self.spec.engine.kind,
+            flavour=self.spec.engine.flavour,
+            device=self.spec.device,
+            gpu=self.executor_name == "gpu",
+            options=_options(self.spec.engine, self.spec.batch),
+        )
+
+    def _refuse_changes(self, document: yamlfile.Document, before: Loaded) -> None:
+        """Refuse what a running pipeline cannot follow."""
+        changed = [n for n in _OF_ENGINE if getattr(self.spec, n) != getattr(before.spec, n)]
+        if changed:
+            message = (
+                f"{' and '.join(changed)}: changed since the pipeline was loaded. This decides how "
+                "the engine is opened, and a reload leaves the engine as it is. Load the pipeline "
+                "again, or take the change back"
+            )
+            raise SpecError(document.problem((changed[0],), message))
 
     def _check_params(self, document: yamlfile.Document) -> dict[str, dict[str, ParamValue]]:
         params: dict[str, dict[str, ParamValue]] = {}
@@ -139,6 +211,9 @@ class Loaded:
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
                 f" {gives}: {error}"
             ) from None
+
+
+_OF_ENGINE = ("engine", "batch", "size", "device", "executor")
 
 
 def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:

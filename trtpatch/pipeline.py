@@ -7,9 +7,10 @@ for another shape of the engine's input, a plan is made for that one too, and ke
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from trtpatch.results import Results
 from trtpatch.spec.validate import choose
 from trtpatch.streaming import stream_results
 
+_log = logging.getLogger("trtpatch.pipeline")
+
 
 class Pipeline:
     """A patched engine; made by `trtpatch.load`.
@@ -35,14 +38,17 @@ class Pipeline:
     """
 
     def __init__(self, loaded: Loaded) -> None:
+        self._go_on_with(loaded, Ready(loaded))
+        self._set: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._reloading = threading.Lock()
+        self._closed = False
+
+    def _go_on_with(self, loaded: Loaded, ready: Ready) -> None:
         self.plan: Plan = loaded.plan
         self.class_names = loaded.class_names
-        self._color = loaded.spec.color
-        self._engine = loaded.engine
-        self._shapes = loaded.shapes
-        self._ready = Ready(loaded)
-        self._lock = threading.Lock()
-        self._closed = False
+        self._loaded = loaded
+        self._ready = ready
 
     @property
     def executor(self) -> str:
@@ -84,15 +90,14 @@ class Pipeline:
             InputError: a picture cannot be used.
             EngineError: the engine does not run in that size.
         """
-        frames = as_frames(images, color=self._color)
+        frames = as_frames(images, color=self._loaded.spec.color)
         batches = []
         with self._lock:
-            if self._closed:
-                raise InputError("this pipeline is closed")
+            self._refuse_closed()
             for start in range(0, len(frames), self.plan.batch):
                 chunk = frames[start : start + self.plan.batch]
                 pictures = [(frame.height, frame.width) for frame in chunk]
-                executor = self._ready.at(self._shapes.shape_for(pictures, size))
+                executor = self._ready.at(self._loaded.shapes.shape_for(pictures, size))
                 spent: Timings | None = {} if timings is not None else None
                 raw = executor.run(chunk, stream=stream, timings=spent)
                 batches.append((raw, pictures))
@@ -134,6 +139,11 @@ class Pipeline:
         Raises:
             InputError: no step has such a runtime parameter, or the value is out of range.
         """
+        with self._lock:
+            self._apply(params)
+            self._set.update(params)
+
+    def _apply(self, params: Mapping[str, float]) -> None:
         checked = []
         for name, value in params.items():
             found = [(step, s) for step, s in self.plan.settings if s.name == name]
@@ -142,14 +152,55 @@ class Pipeline:
                 raise InputError(f"no runtime parameter {name!r}.{choose(name, known)}")
             for step, setting in found:
                 try:
-                    number = step.patch.spec.params[name].check(value)
+                    number = step.check(setting, value)
                 except ValueError as error:
                     raise InputError(f"{step.name}: {name}: {error}") from None
-                assert isinstance(number, (int, float))
                 checked.append((setting.buffer, number))
-        with self._lock:
-            for buffer, number in checked:
-                self._ready.set(buffer, number)
+        for buffer, number in checked:
+            self._ready.set(buffer, number)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Files that `reload` reads again, and folders of patches."""
+        return self._loaded.sources
+
+    def reload(self) -> None:
+        """Read the pipeline file, registries, contracts and kernels again, and go over to them.
+
+        Frames go on meanwhile; they wait while the walk is captured again. The engine stays open
+        and is not built again. What `set` has set stays set. On an error all stays as it was.
+
+        Raises:
+            SpecError: a file has mistakes; or the pipeline file says something else of the engine.
+            MatchError: a patch does not fit.
+            CompileError: a kernel does not compile.
+            CaptureError, InputError, VerifyError: the new patches cannot run.
+        """
+        with self._reloading:
+            loaded = self._loaded.again()
+            with self._lock:
+                self._refuse_closed()
+                before, engines = self._ready, self._ready.engines
+            before.compile_ahead(loaded, engines)
+            with self._lock:
+                self._refuse_closed()
+                self._go_on_with(loaded, Ready(loaded, before=before))
+                self._set = dict(self._still_valid())
+            before.retire()
+
+    def _still_valid(self) -> Iterator[tuple[str, float]]:
+        """Apply what was set; what cannot be set any more is told."""
+        for name, value in self._set.items():
+            try:
+                self._apply({name: value})
+            except InputError as error:
+                _log.warning("%s: set before the reload, and no more: %s", self._loaded.path, error)
+            else:
+                yield name, value
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InputError("this pipeline is closed")
 
     def close(self) -> None:
         """Give up the engine and all memory. Results that are still held stay valid."""
@@ -157,7 +208,7 @@ class Pipeline:
             if not self._closed:
                 self._closed = True
                 self._ready.close()
-                self._engine.close()
+                self._loaded.engine.close()
 
     def __enter__(self) -> Pipeline:
         return self

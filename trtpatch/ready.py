@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 
+from trtpatch.cubins import Cubins
 from trtpatch.engines import Engine
-from trtpatch.executors import Executor, make_executor
+from trtpatch.executors import Executor, compile_ahead, make_executor
 from trtpatch.loaded import Binding, Loaded
 from trtpatch.modelshape import ModelShape
 
@@ -23,19 +25,54 @@ class Ready:
         last: the executor used last.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, *, before: Ready | None = None) -> None:
         """Make the executor for the largest batch in the best size.
 
+        Args:
+            loaded: what to run.
+            before: what ran the same pipeline file as it was. Executors are made for all its
+                shapes, on its engines, each of which is run once; it may go on if that fails, and
+                is retired if not.
+
         Raises:
-            EngineError, CompileError, CaptureError, InputError: see `make_executor`.
+            EngineError, CompileError, CaptureError, InputError, MatchError: see `make_executor`.
         """
         self._loaded = loaded
+        self._bundle = loaded.bundle
+        self._cubins: Cubins = before._cubins if before else Cubins()
         self._kept: OrderedDict[ModelShape, tuple[Engine, Executor]] = OrderedDict()
         self._settings: dict[str, float] = {}
-        self._depth = 0
-        self.notes: tuple[str, ...] = ()
+        self._depth: int = before._depth if before else 0
+        self.notes: tuple[str, ...] = before.notes if before else ()
         self._tell(loaded.notes)
-        self.last = self._add(loaded.binding)
+        if before is None:
+            self.last = self._add(loaded.binding)
+            return
+        try:
+            for shape, (engine, executor) in before._kept.items():
+                self._kept[shape] = engine, self._make(loaded.bind_to(engine, shape))
+                if executor is before.last:
+                    self.last = self._kept[shape][1]
+        except BaseException:
+            self.retire()
+            raise
+
+    def compile_ahead(self, loaded: Loaded, engines: Mapping[ModelShape, Engine]) -> None:
+        """Compile what executors of `loaded` need; those that run meanwhile are not disturbed.
+
+        Raises:
+            CompileError, MatchError, VerifyError: a patch does not compile, fit or run.
+        """
+        bundle = loaded.bundle
+        for shape, engine in engines.items():
+            plan = loaded.bind_to(engine, shape).plan
+            name, device = loaded.executor_name, loaded.spec.device
+            compile_ahead(name, plan, device=device, cubins=self._cubins, bundle=bundle)
+
+    @property
+    def engines(self) -> dict[ModelShape, Engine]:
+        """The engines that are ready, by shape."""
+        return {shape: engine for shape, (engine, _) in self._kept.items()}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -73,20 +110,32 @@ class Ready:
         while self._kept:
             self._drop(next(iter(self._kept)))
 
+    def retire(self) -> None:
+        """Close all executors, but not the engines, with which another goes on."""
+        for _, executor in self._kept.values():
+            executor.close()
+        self._kept.clear()
+
     def _add(self, binding: Binding) -> Executor:
-        spec = self._loaded.spec
         try:
-            executor = make_executor(
-                self._loaded.executor_name,
-                binding.plan,
-                binding.engine,
-                device=spec.device,
-                graph=spec.graph,
-            )
+            executor = self._make(binding)
         except BaseException:
             binding.engine.close()
             raise
         self._kept[binding.shape] = (binding.engine, executor)
+        return executor
+
+    def _make(self, binding: Binding) -> Executor:
+        spec = self._loaded.spec
+        executor = make_executor(
+            self._loaded.executor_name,
+            binding.plan,
+            binding.engine,
+            device=spec.device,
+            graph=spec.graph,
+            cubins=self._cubins,
+            bundle=self._bundle,
+        )
         for buffer, value in self._settings.items():
             executor.set(buffer, value)
         if self._depth:

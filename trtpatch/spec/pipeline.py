@@ -82,6 +82,10 @@ class PipelineSpec(Schema):
     graph: Literal["auto", "required", "off"] = "auto"
     """CUDA Graph of the whole walk: what can be captured, all of it or an error, or none."""
 
+    bundle: Union[str, None] = None
+    """Folder made by trtpatch compile, relative to this file: executor gpu takes its kernels from
+    there and from nowhere else."""
+
     @model_validator(mode="after")
     def _one_way(self) -> PipelineSpec:
         if self.rule is not None and self.chain is not None:
