@@ -190,7 +190,8 @@ class Loaded:
         patches = [patch for patch in self._chain if patch is not None]
         rule = self.match.rule
         if rule is not None:
-            check_params(rule.document, rule.location, rule.spec.params, patches, into=params)
+            given, symbols = rule.spec.params, self.match.symbols
+            check_params(rule.document, rule.location, given, patches, into=params, symbols=symbols)
         check_params(document, (), self.spec.params, patches, into=params)
         return params
 

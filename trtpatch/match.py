@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
@@ -18,12 +18,17 @@ from trtpatch.spec.validate import choose
 
 @dataclass(frozen=True)
 class Match:
-    """An engine's tensors under the names that a chain's patches use; a group has several."""
+    """An engine's tensors under the names that a chain's patches use; a group has several.
+
+    Attributes:
+        symbols: values that the rule's symbols have in this engine.
+    """
 
     chain: tuple[str, ...]
     inputs: Mapping[str, tuple[str, ...]]
     outputs: Mapping[str, tuple[str, ...]]
     rule: Rule | None = None
+    symbols: Mapping[str, Value] = field(default_factory=dict)
 
 
 def match(rules: Sequence[Rule], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Match:
@@ -61,10 +66,9 @@ def fit(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Matc
         MatchError: they do not fit, or fit in more than one way.
     """
     spec = rule.spec
-    names = _fit(spec.inputs, spec.outputs, inputs, outputs, spec.where, all_outputs=True)
-    return Match(
-        spec.chain, {n: names[n] for n in spec.inputs}, {n: names[n] for n in spec.outputs}, rule
-    )
+    names, symbols = _fit(spec.inputs, spec.outputs, inputs, outputs, spec.where, all_outputs=True)
+    given, made = ({n: names[n] for n in side} for side in (spec.inputs, spec.outputs))
+    return Match(spec.chain, given, made, rule, symbols)
 
 
 def match_chain(
@@ -98,7 +102,7 @@ def match_chain(
             f"'bind' names {unknown[0]!r}, which no patch of the chain takes from the engine or"
             f" gives to it.{choose(unknown[0], [*gives, *takes])}"
         )
-    names = _fit(gives, takes, inputs, outputs, (), all_outputs=False)
+    names, _ = _fit(gives, takes, inputs, outputs, (), all_outputs=False)
     return Match(chain, {n: names[n] for n in gives}, {n: names[n] for n in takes})
 
 
@@ -128,22 +132,22 @@ def _fit(
     where: Sequence[Expression],
     *,
     all_outputs: bool,
-) -> dict[str, tuple[str, ...]]:
-    """The one way to give each pattern its tensors."""
+) -> tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]:
+    """The one way to give each pattern its tensors, and the symbols' values."""
     patterns = [*gives.items(), *takes.items()]
     pools = [inputs] * len(gives) + [outputs] * len(takes)
-    found = [names for names, _ in _assignments(patterns, pools, model_sizes(inputs), where)]
+    found = list(_assignments(patterns, pools, model_sizes(inputs), where))
     wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
     if not found:
         condition = f" where {', '.join(map(str, where))}" if where else ""
         raise MatchError(f"wants {wanted}{condition}")
     if all_outputs:
-        spare = [_left_over(outputs, [names[name] for name in takes]) for names in found]
-        found = [names for names, left in zip(found, spare, strict=True) if not left]
+        spare = [_left_over(outputs, [names[name] for name in takes]) for names, _ in found]
+        found = [one for one, left in zip(found, spare, strict=True) if not left]
         if not found:
             extra = ", ".join(map(_describe, spare[0]))
             raise MatchError(f"wants {wanted}, and {extra} is left over")
-    if len({tuple(sorted(names.items())) for names in found}) > 1:
+    if len({tuple(sorted(names.items())) for names, _ in found}) > 1:
         raise MatchError(f"wants {wanted}, which fits in more than one way; name the tensors")
     return found[0]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from trtpatch.catalog import Patch
 from trtpatch.errors import SpecError
+from trtpatch.spec.dims import Expression, Value
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.validate import choose
 from trtpatch.spec.yamlfile import Document, Location
@@ -20,6 +21,7 @@ def check_params(
     patches: Sequence[Patch],
     *,
     into: dict[str, dict[str, ParamValue]],
+    symbols: Mapping[str, Value] | None = None,
 ) -> None:
     """Check `params:` of a rule or pipeline file and put the values in `into`, by patch.
 
@@ -28,6 +30,7 @@ def check_params(
         given: patch name to parameter name to value.
         patches: the chain.
         into: what is known so far; overwritten where a name stands again.
+        symbols: where given, a whole number may be an expression of them.
 
     Raises:
         SpecError: a patch is not in the chain, has no such parameter, or the value is wrong.
@@ -48,6 +51,8 @@ def check_params(
                 problems.append(document.problem(place, message, at_key=True))
                 continue
             try:
+                if symbols is not None and params[key].type == "int" and isinstance(value, str):
+                    value = Expression.parse(value).evaluate(symbols)
                 into.setdefault(name, {})[key] = params[key].check(value)
             except ValueError as error:
                 problems.append(document.problem(place, f"{name}: {key}: {error}"))

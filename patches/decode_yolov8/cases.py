@@ -11,6 +11,9 @@ from trtpatch.verify import Case
 
 def cases() -> Iterator[Case]:
     yield Case("640 px, 80 classes", {"head": head(1, 80, 8400)})
+    further = head(2, 3 + 32, 2100)
+    further[:, 7:] = 9.0  # would be the best class
+    yield Case("32 further columns", {"head": further}, {"K": 32})
     yield Case("float16", {"head": head(2, 80, 2100, dtype=np.float16)})
     for dtype in (np.float32, np.float16):
         name = np.dtype(dtype).name

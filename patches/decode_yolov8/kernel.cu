@@ -1,5 +1,6 @@
-// YOLOv8-like head, [N, 4 + C, A]: cx cy w h in model pixels, then C scores already through a
-// sigmoid; anchors lie side by side, so neighbouring threads read neighbouring anchors.
+// YOLOv8-like head, [N, 4 + C + K, A]: cx cy w h in model pixels, C scores already through a
+// sigmoid, and K columns that are left alone; anchors lie side by side, so neighbouring threads
+// read neighbouring anchors.
 //
 // Reads C scores an anchor once (4 bytes each, 2 as float16) and the 4 box values of kept anchors
 // alone; writes 28 bytes a candidate. Floor: N * A * C * sizeof(head_t) bytes at the speed of the
@@ -10,7 +11,7 @@ extern "C" __global__ void decode_yolov8(const Args args)
 {
     const int image = blockIdx.y;
     const Place place = place_among(args.A, blockIdx.x);
-    const auto* head = args.head + 1ull * image * (4 + args.C) * args.A;
+    const auto* head = args.head + 1ull * image * args.D * args.A;
     const Best best = best_in_planes<Args::C>(head + 4ll * args.A, place);
 
     float mine = 0.0f;

@@ -8,6 +8,8 @@ from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
 from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import fit, match, match_chain
+from trtpatch.settings import check_params
+from trtpatch.spec.patch import ParamValue
 
 
 def tensor(name: str, *shape: int, dtype: str = "float32") -> Tensor:
@@ -111,6 +113,32 @@ def test_a_group_takes_its_levels_largest_first(tmp_path: Path) -> None:
     found = fit(rule, IMAGE_640, outputs)
     assert found.outputs["boxes"] == ("cv2.0", "cv2.1", "cv2.2")
     assert found.outputs["scores"] == ("cv3.0", "cv3.1", "cv3.2")
+
+
+COLUMNS = """\
+rules:
+  - name: masks
+    outputs: {protos: [N, K, h, w], head: [N, 4 + C + K, A]}
+    chain: [resize_letterbox, engine, decode_yolov8, select_nms]
+    params: {decode_yolov8: {K: K, score_threshold: 0.5}, select_nms: {max_detections: 2 * K + 1}}
+"""
+
+
+def test_whole_numbers_of_a_rule_may_be_expressions_of_its_symbols(tmp_path: Path) -> None:
+    catalog = Catalog([registry(tmp_path, COLUMNS)])
+    rule = catalog.rule("masks")
+    found = fit(rule, IMAGE_640, [tensor("a", 1, 116, 8400), tensor("b", 1, 32, 160, 160)])
+    assert found.outputs == {"protos": ("b",), "head": ("a",)}
+    patches = [catalog.patch(name) for name in found.chain if name != "engine"]
+    values: dict[str, dict[str, ParamValue]] = {}
+    given = rule.spec.params
+    check_params(rule.document, rule.location, given, patches, into=values, symbols=found.symbols)
+    assert values["decode_yolov8"] == {"K": 32, "score_threshold": 0.5}
+    assert values["select_nms"] == {"max_detections": 65}
+    with pytest.raises(SpecError, match="expected a whole number, found 'K'"):
+        check_params(rule.document, rule.location, given, patches, into={})
+    with pytest.raises(SpecError, match=r"yaml:5:33: decode_yolov8: K: .* has no value"):
+        check_params(rule.document, rule.location, given, patches, into={}, symbols={})
 
 
 def test_a_chain_binds_by_the_contracts_or_by_name() -> None:

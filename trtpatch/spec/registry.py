@@ -60,7 +60,8 @@ class RuleSpec(Schema):
     chain: Chain
     """Names of patches in order, with the word engine in its place."""
     params: dict[str, dict[str, Any]] = {}
-    """Parameters that differ from the contracts' defaults: patch to parameter to value."""
+    """Parameters that differ from the contracts' defaults: patch to parameter to value. A whole
+    number may be an expression of the symbols in the shapes."""
 
 
 class RegistrySpec(Schema):
