@@ -67,12 +67,18 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Setting:
-    """A runtime parameter: one number in device memory, `float32` or `int32`."""
+    """A runtime parameter: one number in device memory, `float32` or `int32`.
+
+    Attributes:
+        value: at load.
+        room: whether sizes were worked out from that value, which is then the most allowed.
+    """
 
     name: str
     dtype: str
     value: float | int
     buffer: str
+    room: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,21 @@ class PatchStep:
     def name(self) -> str:
         """The patch's name."""
         return self.patch.name
+
+    def check(self, setting: Setting, value: object) -> float:
+        """A new value of a runtime parameter, as the kernel will see it.
+
+        Raises:
+            ValueError: wrong type, out of range, or more than there is room for.
+        """
+        number = self.patch.spec.params[setting.name].check(value)
+        assert isinstance(number, (int, float))
+        if setting.room and number > setting.value:
+            raise ValueError(
+                f"loaded with room for {setting.value}, found {value!r}. Give"
+                f" '{setting.name}: {number}' in the pipeline file and load it again"
+            )
+        return number
 
 
 @dataclass(frozen=True)

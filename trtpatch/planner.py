@@ -186,7 +186,7 @@ class _Draft:
         assert isinstance(value, (int, float))
         dtype = "float32" if patch.spec.params[name].type == "float" else "int32"
         buffer = self.add_buffer(f"{patch.name}.{name}", dtype, (1,), "frame")
-        return Setting(name, dtype, value, buffer)
+        return Setting(name, dtype, value, buffer, room=name in patch.spec.sizing())
 
     def _take(self, patch: Patch, name: str, spec: TensorSpec | str) -> list[plan.Tensor]:
         """The tensors that the input `name` stands for, as earlier steps left them."""

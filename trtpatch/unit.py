@@ -76,10 +76,11 @@ def make_unit(step: PatchStep) -> Unit:
     constants: dict[str, Any] = {**step.sizes, **step.params}
     for name, value in constants.items():
         if isinstance(value, tuple):
-            kind = np.float32 if any(isinstance(one, float) for one in value) else np.int32
-            members.append(f"    {'float' if kind is np.float32 else 'int'} {name}[{len(value)}];")
+            kind = np.float32 if _is_float(step, name) else np.int32
+            room = max(1, len(value))  # C++ has no array of none
+            members.append(f"    {'float' if kind is np.float32 else 'int'} {name}[{room}];")
             members.append(f"    static constexpr int {name}_count = {len(value)};")
-            record.append((name, kind, (len(value),)))
+            record.append((name, kind, (room,)))
         else:
             members += _constant(step, name, value)
     args = f'#line 1 "Args of {step.name}"\nstruct Args {{\n' + "\n".join(members) + "\n};\n"
@@ -113,7 +114,7 @@ def pack(unit: Unit, step: PatchStep, address: Callable[[str], int]) -> np.ndarr
         args[setting.name] = address(setting.buffer)
     constants: dict[str, Any] = {**step.sizes, **step.params}
     for name, value in constants.items():
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and value:
             args[name] = value
     return args
 
@@ -127,6 +128,11 @@ def _pointer(step: PatchStep, tensor: Tensor) -> tuple[str, tuple[int, ...]]:
         count = len(tensor.buffers)
         return f"    {const}{kind}* {tensor.name}[{count}];", (count,)
     return f"    {const}{kind}* {tensor.name};", ()
+
+
+def _is_float(step: PatchStep, name: str) -> bool:
+    param = step.patch.spec.params.get(name)
+    return param is not None and param.type == "[float]"
 
 
 def _constant(step: PatchStep, name: str, value: ParamValue) -> list[str]:

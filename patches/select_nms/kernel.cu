@@ -169,13 +169,14 @@ extern "C" __global__ void select_nms_suppress(const Args args)
     if (threadIdx.x < WARP) decide(chunk, verdicts + index * WORDS, places, lane);
     __syncthreads();
 
+    const int room = min(*args.max_detections, args.M);
     int row = kept_before, total = kept_before;
     for (int w = 0; w < WORDS; ++w) {
         total += __popc(chunk.kept[w]);
         if (w < word) row += __popc(chunk.kept[w]);
     }
     row += __popc(chunk.kept[word] & below(lane));
-    if (part == 0 && (chunk.kept[word] >> lane & 1) && row < args.M) {
+    if (part == 0 && (chunk.kept[word] >> lane & 1) && row < room) {
         const unsigned long long at = base + args.order[base + first + slot];
         const Box box = to_frame(own.box, args.geometry + 6ull * image);
         write_row(args, image, row, box, args.candidates_scores[at], own.label,
@@ -184,7 +185,7 @@ extern "C" __global__ void select_nms_suppress(const Args args)
     if (first + CHUNK < looked_at) return;
 
     // The image's last chunk knows the totals and clears the rows that are left.
-    const int found = min(total, args.M);
+    const int found = min(total, room);
     for (int empty = found + threadIdx.x; empty < args.M; empty += blockDim.x)
         write_row(args, image, empty, Box{}, 0.0f, 0, -1);
     if (threadIdx.x == 0) {

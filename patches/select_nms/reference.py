@@ -28,7 +28,7 @@ def select_nms(args: Any) -> None:
             members = groups == group
             alive[members] = greedy(boxes[members], np.float32(args.iou_threshold))
         kept = np.flatnonzero(alive)
-        found = kept[: args.M]
+        found = kept[: min(args.max_detections, args.M)]
         rows = len(found)
         args.detections_boxes[n] = 0
         args.detections_scores[n] = 0

@@ -10,15 +10,16 @@ extern "C" __global__ void select_topk(const Args args)
 {
     const int image = blockIdx.y, lane = threadIdx.x % WARP;
     const int thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    const int count = candidates_of(args, image), found = min(count, args.M);
+    const int count = candidates_of(args, image);
+    const int found = min(count, min(*args.max_detections, args.M));
     const unsigned long long base = 1ull * image * args.A;
 
     for (int first = thread / WARP * RANKED; first < count; first += threads / WARP * RANKED) {
-        int before[RANKED], row = args.M;
+        int before[RANKED], row = found;
         rank(args, base, count, first, before);
         for (int i = 0; i < RANKED; ++i)
             if (lane == i && first + i < count) row = before[i];
-        if (row >= args.M) continue;
+        if (row >= found) continue;
         const unsigned long long at = base + first + lane;
         const Box box = reinterpret_cast<const Box*>(args.candidates_boxes)[at];
         write_row(args, image, row, to_frame(box, args.geometry + 6ull * image),

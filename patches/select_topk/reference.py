@@ -16,7 +16,8 @@ def select_topk(args: Any) -> None:
     for n in range(args.N):
         count = min(int(args.candidates_count[n]), args.A)
         keys = args.candidates_classes, args.candidates_anchors, -args.candidates_scores
-        best = np.lexsort([key[n, :count] for key in keys])[: args.M]
+        order = np.lexsort([key[n, :count] for key in keys])
+        best = order[: min(args.max_detections, args.M)]
         rows = len(best)
         args.detections_boxes[n] = 0
         args.detections_scores[n] = 0

@@ -96,6 +96,11 @@ def test_runtime_parameter(folder: Path) -> None:
     assert json.loads(text)[0]["counters"]["candidates"] == 0
     text = invoke("run", "p.yaml", "a.png", "--set", "iou_threshold=1", "--json", "-").stdout
     assert json.loads(text)[0]["counters"]["kept"] == 2
+    both = ["--set", "iou_threshold=1", "--set", "max_detections=1"]
+    counters = json.loads(invoke("run", "p.yaml", "a.png", *both, "--json", "-").stdout)[0][
+        "counters"
+    ]
+    assert (counters["kept"], counters["dropped_max"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,8 @@ def test_runtime_parameter(folder: Path) -> None:
         ("score_threshold=high", "expected a name and a number"),
         ("score_threshold", "expected a name and a number"),
         ("pre_nms_topk=1.5", "expected a whole number"),
-        ("max_detections=5", "no runtime parameter"),
+        ("max_detections=301", "room for 300, found 301. Give 'max_detections: 301' in the pipel"),
+        ("class_aware=1", "no runtime parameter"),
         ("self=1", "no runtime parameter 'self'"),
     ],
 )

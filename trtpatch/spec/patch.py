@@ -89,7 +89,9 @@ class ParamSpec(Schema):
     length: Union[int, None] = None
     """How many values a list has."""
     runtime: bool = False
-    """Whether it may change from frame to frame: it then lies in device memory."""
+    """Whether it may change from frame to frame: it then lies in device memory, a whole number in
+    32 bits, in which larger ones are held at the end. Where a size depends on it, its value at
+    load is the most that it can be set to."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ParamSpec:
@@ -107,9 +109,10 @@ class ParamSpec(Schema):
             ValueError: wrong type, out of range, not among the choices, or of the wrong length.
         """
         if self.type in ("[float]", "[int]"):
-            if not isinstance(value, (list, tuple)) or not value:
+            # An empty list says that nothing is given; only where that is the default.
+            if not isinstance(value, (list, tuple)) or (not value and self.default):
                 raise ValueError(f"expected a list of {self.type[1:-1]}, found {value!r}")
-            if self.length is not None and len(value) != self.length:
+            if value and self.length is not None and len(value) != self.length:
                 raise ValueError(f"expected {self.length} values, found {len(value)}")
             return tuple(self._check_one(one, self.type[1:-1]) for one in value)
         return self._check_one(value, self.type)
@@ -133,10 +136,10 @@ class ParamSpec(Schema):
             raise ValueError(f"expected a finite number of at most 63 bits, found {value!r}")
         low = self.min if self.min is not None else -math.inf
         high = self.max if self.max is not None else math.inf
-        if self.runtime and whole:
-            low, high = max(low, -(2**31)), min(high, 2**31 - 1)
         if not low <= number <= high:
             raise ValueError(f"expected {low} to {high}, found {value!r}")
+        if self.runtime and whole:
+            return int(max(-(2**31), min(number, 2**31 - 1)))
         return number
 
 
@@ -255,3 +258,12 @@ class PatchSpec(Schema):
                 shapes = (tensor.shape for tensor in PORTS[name].tensors if not tensor.ragged)
                 names |= {dim for shape in shapes for dim in shape if isinstance(dim, str)}
         return frozenset(names)
+
+    def sizing(self) -> frozenset[str]:
+        """Every name that a size, a shape of its own or a launch depends on."""
+        dims = [*self.sizes.values(), *self.where]
+        for spec in (*self.outputs.values(), *self.scratch.values()):
+            dims += spec.shape if isinstance(spec, TensorSpec) else ()
+        for launch in self.launch:
+            dims += [*launch.over, *launch.grid, *launch.block, launch.per_thread, launch.shared]
+        return frozenset(name for dim in dims for name in dim.names)
