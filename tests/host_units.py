@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from trtpatch.cubins import Cubins
+from trtpatch.executors.findings import Field, Finding
 from trtpatch.executors.host_unit import HostUnit
-from trtpatch.executors.sanitizer import Field, sanitize
-from trtpatch.executors.sanitizer_log import Finding
+from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import Launch
 from trtpatch.unit import C_TYPES, Unit
 

@@ -6,68 +6,32 @@ Every buffer is an allocation of its own with guard zones, and the launches run 
 - with two different poisons in what was not written yet: an output that shows its poison was not
   written, and one that differs between the two was computed from something unwritten;
 - with blocks and threads in other orders: an output that differs depends on the order.
+
+A second program watches every access to memory, for races and reads of what was not written; see
+`races`.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from trtpatch.cubins import Cubins
-from trtpatch.executors.host_compiler import (
-    SANITIZED,
-    Recipe,
-    build,
-    find_compiler,
-    is_clang,
-)
+from trtpatch.executors.findings import Array, Arrays, Field, Finding
+from trtpatch.executors.host_compiler import SANITIZED
 from trtpatch.executors.host_unit import check_launch
-from trtpatch.executors.sanitizer_log import Finding, Placed, read_log
+from trtpatch.executors.races import find_races
+from trtpatch.executors.replay import Job, Run, replay
+from trtpatch.executors.sanitizer_log import read_log
 from trtpatch.plan import Launch
 from trtpatch.unit import Unit
 
-Array = np.ndarray[Any, Any]
 Mask = np.ndarray[Any, Any]
-Arrays = Mapping[str, Array]
 
 # Bytes. As numbers one is huge and positive, the other tiny and negative, in every type.
 _POISONS = (0x7F, 0x81)
-
-
-@dataclass(frozen=True)
-class Field:
-    """A buffer that the kernels see.
-
-    Attributes:
-        name: of the member of `Args` that points to it, for messages.
-        offset: bytes from the start of `Args`, or of `table`, to its address.
-        dtype, shape: of the buffer.
-        role: `out` is compared and must be written; `scratch` may be written.
-        data: what it holds at the start; poison where not given. An output that is cleared before
-            the launches has zeros here.
-        table: the field whose memory holds the address of this one; empty for `Args`.
-    """
-
-    name: str
-    offset: int
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    role: Literal["in", "out", "scratch"]
-    data: Array | None = None
-    table: str = ""
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
 
 def sanitize(
@@ -92,7 +56,7 @@ def sanitize(
         shuffles: how many other orders of blocks and threads to try.
         meaning: takes the outputs of a run by name to what of them counts, in one order: rows that
             are appended in any order sorted, rows past a count blanked.
-        timeout_s: seconds for all runs, after which the kernel counts as hanging.
+        timeout_s: seconds for each of the two programs, after which the kernel counts as hanging.
 
     Returns:
         What was found, each once; empty if nothing was.
@@ -102,86 +66,23 @@ def sanitize(
     """
     for launch in launches:
         check_launch(unit, launch)
-    runs = [(0, _POISONS[0]), (0, _POISONS[1])]
-    runs += [(seed, _POISONS[0]) for seed in range(1, shuffles + 1)]
-    job = _job(unit, launches, fields, runs, args if isinstance(args, bytes) else args.tobytes())
-    log, results = _replay(unit, SANITIZED, job, cubins, timeout_s)
-    placed = tuple(Placed(f.name, f.dtype, f.shape, f.nbytes) for f in fields)
-    entries = tuple(launch.entry for launch in launches)
-    findings = list(read_log(log, unit, entries, placed))
+    data = args if isinstance(args, bytes) else args.tobytes()
+    job = Job(unit, tuple(launches), tuple(fields), data)
+    runs = [Run(0, poison) for poison in _POISONS]
+    runs += [Run(seed, _POISONS[0]) for seed in range(1, shuffles + 1)]
+    replayed = replay(job, runs, SANITIZED, cubins=cubins, timeout_s=timeout_s)
+    findings = list(read_log(replayed.log, job))
+    if any(finding.spoils_results for finding in findings):
+        return tuple(dict.fromkeys(findings))
     outputs = [field for field in fields if field.role == "out"]
     size = sum(field.nbytes for field in outputs)
-    if len(results) == size * len(runs) and not any(f.spoils_results for f in findings):
+    if len(replayed.results) == size * len(runs):
+        results = replayed.results
         each = [meaning(_split(results[i * size :], outputs)) for i in range(len(runs))]
-        findings += _compare(each, entries)
+        findings += _compare(each, tuple(launch.entry for launch in launches))
+    orders = [Run(seed, _POISONS[0]) for seed in range(min(shuffles, 2) + 1)]
+    findings += find_races(job, orders, cubins=cubins, timeout_s=timeout_s)
     return tuple(dict.fromkeys(findings))
-
-
-def _job(
-    unit: Unit,
-    launches: Sequence[Launch],
-    fields: Sequence[Field],
-    runs: Sequence[tuple[int, int]],
-    args: bytes,
-) -> bytes:
-    """The file that host_cuda/replay.h reads."""
-    index = {field.name: i for i, field in enumerate(fields)}
-    buffers = [(f.nbytes, f.role == "out", f.data is not None) for f in fields]
-    pointers = [(index[f.table] if f.table else -1, f.offset, i) for i, f in enumerate(fields)]
-    orders = [
-        (unit.entries.index(one.entry), *one.grid, *one.block, one.shared_bytes) for one in launches
-    ]
-    counts = (len(buffers), len(pointers), len(orders), len(runs), len(args))
-    numbers = [*counts, *(n for row in (*buffers, *pointers, *orders, *runs) for n in row)]
-    contents = [
-        np.ascontiguousarray(f.data, f.dtype).tobytes() for f in fields if f.data is not None
-    ]
-    return b"".join(
-        _padded(part) for part in (np.array(numbers, np.int64).tobytes(), args, *contents)
-    )
-
-
-def _padded(data: bytes) -> bytes:
-    return data + b"\0" * (-len(data) % 8)
-
-
-def _replay(
-    unit: Unit, recipe: Recipe, job: bytes, cubins: Cubins, timeout_s: float
-) -> tuple[str, bytes]:
-    """Run the program; its messages, and the outputs of all runs that came to their end."""
-    program, _ = build(unit, recipe, cubins)
-    with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
-        folder = Path(name)
-        (folder / "program").write_bytes(program)
-        (folder / "program").chmod(0o700)
-        (folder / "job").write_bytes(job)
-        try:
-            done = subprocess.run(
-                [folder / "program", folder / "job", folder / "result"],
-                env={**os.environ, **_sanitizer_options()},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=timeout_s,
-                check=False,
-            )
-            log = done.stderr
-            if done.returncode < 0:
-                log += f"\ntrtpatch:killed {-done.returncode}\n".encode()
-        except subprocess.TimeoutExpired as late:
-            log = (late.stderr or b"") + f"\ntrtpatch:timeout {timeout_s:g}\n".encode()
-        result = folder / "result"
-        return log.decode(errors="replace"), result.read_bytes() if result.exists() else b""
-
-
-def _sanitizer_options() -> dict[str, str]:
-    # 2048 bytes of guard, the most there can be; all errors, not the first alone.
-    asan = "halt_on_error=0:redzone=2048:detect_leaks=0:exitcode=0"
-    options = {"ASAN_OPTIONS": asan, "UBSAN_OPTIONS": "print_stacktrace=1"}
-    if is_clang(find_compiler()):  # gcc's runtime needs no help to name lines
-        helper = shutil.which("llvm-symbolizer") or shutil.which("addr2line") or ""
-        options["ASAN_OPTIONS"] += f":external_symbolizer_path={helper}"
-    return options
 
 
 def _split(data: bytes, outputs: Sequence[Field]) -> dict[str, Array]:

@@ -3,77 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from trtpatch.unit import Unit
+from trtpatch.executors.findings import Finding, Place, author_files, place_of
+from trtpatch.executors.replay import Job
 
 _GUARD_BYTES = 2048
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that a kernel does wrong.
-
-    Attributes:
-        kind: `out-of-bounds`, `alignment`, `null`, `division`, `undefined`, `divergence`, `mask`,
-            `width`, `assert`, `trap`, `unwritten`, `uninitialised`, `order`, `hang` or `crash`.
-        entry: the kernel; several where it cannot be told which.
-        file, line: in the author's text; empty and 0 where there is no one place.
-        buffer: its name; empty where none is concerned.
-        message: what happens.
-    """
-
-    kind: str
-    entry: str
-    file: str
-    line: int
-    buffer: str
-    message: str
-
-    @property
-    def spoils_results(self) -> bool:
-        """Whether outputs mean nothing after it."""
-        return self.kind in ("out-of-bounds", "hang", "crash")
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}: " if self.line else ""
-        buffer = f"{self.buffer}: " if self.buffer else ""
-        return f"{place}{self.kind} in {self.entry}: {buffer}{self.message}"
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A buffer of the log, by its number."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    nbytes: int
-
-    def describe(self, offset: int) -> str:
-        """Where an offset in bytes lies, in elements."""
-        element = offset // self.dtype.itemsize
-        shape = list(self.shape)
-        what = f"{self.dtype.name} {shape}, {self.nbytes // self.dtype.itemsize} elements"
-        return f"element {element} of {what}"
-
-
-def read_log(
-    log: str, unit: Unit, entries: Sequence[str], buffers: Sequence[Placed]
-) -> Iterator[Finding]:
-    """The findings of a program built with host_cuda/replay.h.
+def read_log(log: str, job: Job) -> Iterator[Finding]:
+    """The findings of a program that was built under sanitizers.
 
     Args:
         log: what it wrote to stderr.
-        unit: what it was built from.
-        entries: the kernel of each launch.
-        buffers: in the order of the job.
+        job: what it ran.
     """
-    reader = _Reader(unit, entries, buffers)
+    reader = _Reader(job)
     for line in log.splitlines():
         yield from reader.take(line)
     yield from reader.finish()
@@ -109,21 +55,19 @@ class _Report:
 
     kind: str
     message: str
-    place: tuple[str, int] = ("", 0)
+    place: Place = ("", 0)
     address: int | None = None
     variables: list[tuple[int, str]] = field(default_factory=list)
-    frames: list[tuple[str, int]] = field(default_factory=list)
+    frames: list[Place] = field(default_factory=list)
 
 
 class _Reader:
-    def __init__(self, unit: Unit, entries: Sequence[str], buffers: Sequence[Placed]) -> None:
-        self._entries = entries
-        self._buffers = buffers
+    def __init__(self, job: Job) -> None:
+        self._job = job
         self._starts: dict[int, int] = {}
         self._entry = ""
         self._report: _Report | None = None
-        files = sorted(set(re.findall(r'(?m)^#line \d+ "(.*)"$', unit.text)), key=len)
-        names = "|".join(re.escape(file) for file in reversed(files)) or r"(?!)"
+        names = author_files(job.unit.text)
         self._frame = re.compile(rf"\s+#\d+ 0x[0-9a-f]+ in .*? (?:\./)?({names}):(\d+)")
 
     def take(self, line: str) -> Iterator[Finding]:
@@ -161,7 +105,7 @@ class _Reader:
             number, address = rest.split()
             self._starts[int(number)] = int(address, 16)
         elif word == "launch":
-            self._entry = self._entries[int(rest)]
+            self._entry = self._job.launches[int(rest)].entry
         elif word == "fault":
             kind, file, at, message = rest.split("\t", 3)
             yield Finding(kind, self._entry, file, int(at), "", message)
@@ -188,11 +132,8 @@ class _Reader:
         if where:
             message += f", at {where}"
         if report.frames:
-            kernel_file = report.frames[-1][0]  # the entry's own
-            place = next(frame for frame in report.frames if frame[0] == kernel_file)
-            around = [f"{file}:{line}" for file, line in report.frames if (file, line) != place]
-            if around:
-                message += f" (by way of {', '.join(around)})"
+            place, around = place_of(report.frames)
+            message += around
         return Finding(report.kind, self._entry, *place, buffer, message)
 
     def _buffer_at(self, report: _Report) -> tuple[str, str]:
@@ -203,12 +144,12 @@ class _Reader:
             return "", ""
         near = []
         for number, start in self._starts.items():
-            offset, size = report.address - start, self._buffers[number].nbytes
+            offset, size = report.address - start, self._job.fields[number].nbytes
             near.append((max(-offset, offset - size), number, offset))
         distance, number, offset = min(near)
         if distance > _GUARD_BYTES:
             return "", ""
-        return self._buffers[number].name, self._buffers[number].describe(offset)
+        return self._job.fields[number].name, self._job.fields[number].describe(offset)
 
 
 def _address(line: str) -> int | None:

@@ -123,7 +123,6 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
         const uint64_t b = order ? order[i] : i;
         block_index = {(unsigned)(b % columns), (unsigned)(b / columns % rows),
                        (unsigned)(b / columns / rows)};
-        block.current = nullptr;
         fill(__start_trtpatch_shared, __stop_trtpatch_shared, launch.poison);
         fill(dynamic_shared_bytes, dynamic_shared_bytes + launch.shared_bytes, launch.poison);
         watch_block(b);

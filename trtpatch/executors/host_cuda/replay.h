@@ -21,7 +21,10 @@ struct Pointer {
     int64_t owner, offset, target;  // owner: -1 for Args, else a buffer that holds addresses
 };
 struct Run {
-    uint64_t seed, poison;
+    uint64_t seed, poison;  // poison: each byte of what is kept
+
+    // Each byte of scratch and of shared memory, which a kernel may copy to what is kept.
+    uint64_t other_poison() const { return 256 - poison; }
 };
 
 struct Job {
@@ -72,18 +75,20 @@ inline Job read_job(const uint64_t* word) {
 }
 
 inline void place_buffers(Job& job, const Run& run) {
-    watch_nothing();
+    watch_shared((unsigned char)run.other_poison());
     for (size_t i = 0; i < job.buffers.size(); ++i) {
         Buffer& buffer = job.buffers[i];
         void* memory = nullptr;
         if (posix_memalign(&memory, 256, buffer.bytes)) exit(3);
         buffer.memory = static_cast<unsigned char*>(memory);
+        const uint64_t poison = buffer.kept ? run.poison : run.other_poison();
         if (buffer.given)
             memcpy(memory, buffer.contents, buffer.bytes);
         else
-            memset(memory, (int)run.poison, buffer.bytes);
+            memset(memory, (int)poison, buffer.bytes);
         fprintf(stderr, "trtpatch:buffer %zu %p\n", i, memory);
-        if (buffer.kept || !buffer.given) watch_buffer(i, buffer.memory, buffer.bytes, buffer.given);
+        if (buffer.kept || !buffer.given)
+            watch_buffer(i, buffer.memory, buffer.bytes, (unsigned char)poison, buffer.given);
     }
     for (const Pointer& pointer : job.pointers) {
         unsigned char* owner =
@@ -99,7 +104,7 @@ inline bool run_launches(Job& job, const Run& run) {
         launch.args = job.args.data();
         launch.args_bytes = (uint32_t)job.args.size();
         launch.seed = run.seed;
-        launch.poison = (uint32_t)run.poison;
+        launch.poison = (uint32_t)run.other_poison();
         fprintf(stderr, "trtpatch:launch %zu\n", i);
         Report report = {};
         trtpatch_launch(&launch, &report);
