@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -32,7 +33,9 @@ _log = logging.getLogger("trtpatch.engines")
 NOTES = "trtpatch.notes"
 """Key in a plan's metadata of what the user is told when the plan is loaded, a line each."""
 
-_CACHE_FORMAT = 1
+_CACHE_FORMAT = 2
+_TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+"""Recorded in a plan, which then wants the same value where it runs."""
 _TURING_ENDS = (8, 0)
 
 
@@ -105,8 +108,8 @@ def cached_build(
 ) -> Path:
     """The plan of an ONNX file, built now unless it was built before.
 
-    It is built again when the file, its weights, the flavour, its version, the options, or for
-    flavours that build for one GPU its name, are others.
+    It is built again when the file, its weights, the flavour, its version, the options, the
+    environment's NVIDIA_TF32_OVERRIDE, or for flavours that build for one GPU its name, are others.
 
     Args:
         path: the ONNX file.
@@ -143,7 +146,8 @@ def _key(model: OnnxFile, found: Found, options: BuildOptions, target: str) -> s
     digest = hashlib.sha256(model.data)
     for name in model.external:
         digest.update(hashlib.sha256((model.path.parent / name).read_bytes()).digest())
-    what = (_CACHE_FORMAT, found.flavour.module, found.version, target, vars(options))
+    override = os.environ.get(_TF32_OVERRIDE)
+    what = (_CACHE_FORMAT, found.flavour.module, found.version, target, vars(options), override)
     digest.update(json.dumps(what, sort_keys=True, default=dict).encode())
     return digest.hexdigest()[:16]
 
