@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.errors import InputError
 from trtpatch.executors import Raw
 from trtpatch.masks import Masks, runs
 from trtpatch.spec.ports import COUNTERS
@@ -92,6 +93,33 @@ class Detections:
         """Class name of each object; the index as text where the class has no name."""
         known = self.class_names
         return [known[i] if 0 <= i < len(known) else str(i) for i in self.labels.tolist()]
+
+    def to_supervision(self) -> Any:
+        """The same as `supervision.Detections`, with the class names and anchors in its data.
+
+        Raises:
+            InputError: the package `supervision` is not installed.
+        """
+        try:
+            import supervision
+        except ImportError:
+            raise InputError("supervision is not installed: pip install supervision") from None
+        return supervision.Detections(
+            xyxy=self.boxes,
+            confidence=self.scores,
+            class_id=self.labels,
+            mask=self._all_masks(),
+            data={"class_name": np.array(self.names), "anchor": self.anchors},
+        )
+
+    def _all_masks(self) -> Array | None:
+        """`[M, H, W]` bool; an object whose mask found no room has an empty one."""
+        if self.masks is None:
+            return None
+        masks = np.zeros((len(self), self.height, self.width), bool)
+        for index, mask in enumerate(self.masks):
+            masks[index] = mask
+        return masks
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, as `trtpatch run --json` writes them.

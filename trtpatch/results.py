@@ -56,8 +56,14 @@ class Results(Sequence[Any]):
         for raw, _ in self._batches:
             raw.host()
 
-    def device(self) -> list[dict[str, Any]]:
+    def device(self, *, stream: int | None = None) -> list[dict[str, Any]]:
         """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
+
+        They have `__cuda_array_interface__` and `__dlpack__`, for PyTorch and others.
+
+        Args:
+            stream: CUDA stream, as an integer handle, that waits for the results and on which
+                they are then used; CuPy's current one where not given.
 
         Returns:
             For each batch, field name to array, such as `detections_boxes` `[N, M, 4]` float32;
@@ -66,7 +72,7 @@ class Results(Sequence[Any]):
         Raises:
             InputError: the pipeline does not run on a GPU.
         """
-        return [dict(raw.device()) for raw, _ in self._batches]
+        return [dict(raw.device(stream)) for raw, _ in self._batches]
 
 
 def _result(raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]) -> Any:

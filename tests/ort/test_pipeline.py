@@ -187,6 +187,15 @@ def test_results_outlive_the_pipeline_and_later_calls(tmp_path: Path) -> None:
         loaded(picture(1))
 
 
+@pytest.mark.filterwarnings("ignore:OpenCV:UserWarning")
+def test_results_go_to_supervision(pipeline: trtpatch.Pipeline) -> None:
+    found = pipeline(picture(3))[0]
+    theirs = found.to_supervision()
+    assert len(theirs) == len(found) > 0
+    np.testing.assert_array_equal(theirs.xyxy, found.boxes)
+    assert theirs.data["class_name"].tolist() == found.names
+
+
 def test_results_of_the_cpu_are_not_on_a_gpu(pipeline: trtpatch.Pipeline) -> None:
     with pytest.raises(InputError, match="only executor 'gpu'"):
         pipeline(picture(1)).device()

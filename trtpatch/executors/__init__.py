@@ -40,8 +40,11 @@ class Raw(Protocol):
     def fetch(self, field: str, image: int, count: int) -> np.ndarray[Any, Any]:
         """The first `count` elements of an image's row of a lazy tensor; waits for them."""
 
-    def device(self) -> Mapping[str, Any]:
+    def device(self, stream: int | None) -> Mapping[str, Any]:
         """All tensors as CuPy arrays, without waiting or copying.
+
+        Args:
+            stream: CUDA stream that waits for the batch; CuPy's current one where None.
 
         Raises:
             InputError: the executor has no GPU.

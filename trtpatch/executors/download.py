@@ -96,11 +96,13 @@ class DeviceRaw:
         array: np.ndarray[Any, Any] = row.get(stream=self._stream)
         return array
 
-    def device(self) -> Mapping[str, Any]:
-        """See `Raw.device`; CuPy's current stream waits for the batch."""
+    def device(self, stream: int | None) -> Mapping[str, Any]:
+        """See `Raw.device`."""
         import cupy
 
-        cupy.cuda.get_current_stream().wait_event(self.computed)
+        own = cupy.cuda.get_current_stream()
+        waiting = own if stream is None else cupy.cuda.ExternalStream(stream)
+        waiting.wait_event(self.computed)
         return {
             **_views(self._layout, self._block),
             **_views(self._lazy_layout, self._lazy_block),

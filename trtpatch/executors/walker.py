@@ -34,7 +34,7 @@ class HostRaw:
         row: np.ndarray[Any, Any] = self._arrays[field][image, :count]
         return row
 
-    def device(self) -> Mapping[str, Any]:
+    def device(self, stream: int | None) -> Mapping[str, Any]:
         """Not to be had: these results never were on a GPU."""
         raise InputError("results are in host memory; only executor 'gpu' keeps them on the GPU")
 
