@@ -157,6 +157,10 @@ def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> li
     return [tensor for tensor in outputs if tensor.name not in names]
 
 
+_Option = tuple[tuple[str, ...], Mapping[str, Value]]
+"""Names of the tensors that a pattern may get, and the symbols' values then."""
+
+
 def _assignments(
     patterns: Sequence[tuple[str, TensorPattern]],
     pools: Sequence[Sequence[Tensor]],
@@ -173,33 +177,44 @@ def _assignments(
             pass
         return
     (name, pattern), rest = patterns[0], patterns[1:]
-    fitting = []
-    for tensor in pools[0]:
-        found = _fits(pattern, tensor, symbols) if tensor.name not in used else None
-        if found is not None:
-            fitting.append((tensor, found))
-    options: list[tuple[tuple[str, ...], Mapping[str, Value]]]
-    if pattern.levels:
-        group = _group(pattern, [tensor for tensor, _ in fitting], symbols)
-        options = [group] if group[0] else []
-    else:
-        options = [((tensor.name,), found) for tensor, found in fitting]
+    free = [tensor for tensor in pools[0] if tensor.name not in used]
+    options = (_groups if pattern.levels else _singles)(pattern, free, symbols)
     for names, known in options:
         for more, final in _assignments(rest, pools[1:], known, where, used.union(names)):
             yield {name: names, **more}, final
 
 
-def _group(
+def _singles(
     pattern: TensorPattern, tensors: Sequence[Tensor], symbols: Mapping[str, Value]
-) -> tuple[tuple[str, ...], Mapping[str, Value]]:
-    """The tensors that agree on all symbols but those of the levels, the largest first."""
-    names = []
+) -> list[_Option]:
+    """Each tensor that fits, with what is then known."""
+    fitting = ((tensor.name, _fits(pattern, tensor, symbols)) for tensor in tensors)
+    return [((name,), found) for name, found in fitting if found is not None]
+
+
+def _groups(
+    pattern: TensorPattern, tensors: Sequence[Tensor], symbols: Mapping[str, Value]
+) -> list[_Option]:
+    """Groups of tensors that agree on all symbols but those of the levels, the largest first.
+
+    A group has all the tensors that agree. The symbols of the levels become tuples, one value a
+    level; those of two groups must be the same. A plain number of that name is another patch's.
+    """
+    shared = {name: value for name, value in symbols.items() if name not in pattern.levels}
+    members: dict[frozenset[tuple[str, Value]], list[tuple[str, dict[str, Value]]]] = {}
     for tensor in sorted(tensors, key=lambda one: -math.prod(one.shape)):
-        found = _fits(pattern, tensor, symbols)
+        found = _fits(pattern, tensor, shared)
         if found is not None:
-            names.append(tensor.name)
-            symbols = {k: v for k, v in found.items() if k not in pattern.levels}
-    return tuple(names), symbols
+            own = {name: found.pop(name) for name in pattern.levels if name in found}
+            members.setdefault(frozenset(found.items()), []).append((tensor.name, own))
+    options: list[_Option] = []
+    for agreed, group in members.items():
+        levels = {name: tuple(own[name] for _, own in group) for name in group[0][1]}
+        before = {name: symbols[name] for name in levels if isinstance(symbols.get(name), tuple)}
+        if {**levels, **before} == levels:
+            names = tuple(name for name, _ in group)
+            options.append((names, {**dict(agreed), **levels}))  # type: ignore[dict-item]
+    return options
 
 
 def _fits(
