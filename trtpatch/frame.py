@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from trtpatch.errors import InputError
 Color = Literal["rgb", "bgr"]
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """One picture whose pixels lie row by row.
 
     Attributes:
@@ -129,11 +127,12 @@ def _from_dlpack(image: Any, place: str) -> Frame:
 
 
 def _check(shape: Sequence[int], typestr: str, place: str) -> None:
+    if typestr == "|u1" and len(shape) == 3 and shape[2] == 3 and 0 not in shape:
+        return
     found = f"{np.dtype(typestr).name} {list(shape)}"
     expected = f"{place}: expected [height, width, 3] uint8, found {found}"
     if len(shape) == 4:
         raise InputError(f"{expected}. Give a batch as a list of pictures")
-    if len(shape) != 3 or shape[2] != 3 or np.dtype(typestr) != np.uint8:
-        raise InputError(expected)
     if 0 in shape:
         raise InputError(f"{place}: the picture is empty: {found}")
+    raise InputError(expected)

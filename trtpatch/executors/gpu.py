@@ -186,9 +186,16 @@ class GpuExecutor:
         """Start a copy of a region to memory that later batches do not touch."""
         import cupy
 
+        runtime = cupy.cuda.runtime
         region = self._regions[name]
         kept = cupy.cuda.alloc(region.nbytes)
-        kept.copy_from_device_async(region.data, region.nbytes, self._stream)
+        runtime.memcpyAsync(
+            kept.ptr,
+            region.data.ptr,
+            region.nbytes,
+            runtime.memcpyDeviceToDevice,
+            self._stream.ptr,
+        )
         return kept
 
     def put_frames(self, frames: Sequence[Frame]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ class Slot:
             if room:
                 target = self._pixels.data.ptr + offset
                 lent |= self._copy(frame, offset, copier, copy_stream)
-                frame = replace(frame, address=target, pitch=frame.width * 3, on_device=True)
+                frame = frame._replace(address=target, pitch=frame.width * 3, on_device=True)
                 offset += room
             placed.append(frame)
         self._copied.record(copy_stream)
