@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,11 +41,21 @@ def cases() -> Iterator[Case]:
     yield case("all kept", (grid(2000), np.linspace(0, 1, 2000)), max_detections=2**63 - 1)
     yield case("max_detections", crowd(700, 3), max_detections=5)
     yield case("pre_nms_topk", crowd(700, 3), pre_nms_topk=300)
-    yield several_classes_an_anchor()
+    yield case("huge pre_nms_topk", crowd(300, 3), pre_nms_topk=2**63 - 1)
+    by_class = {"class_score_thresholds": [0.3, 0.9], "class_iou_thresholds": [0.1, 1.0]}
+    for count, aware in ((200, True), (1500, True), (700, False)):
+        crowds = crowd(count, 5), crowd(count // 2, 6)
+        yield case(f"by class, {count}", *crowds, classes=3, class_aware=aware, **by_class)
+    yield case("none above its class", (chain, [0.9, 0.8, 0.7]), class_score_thresholds=[0.9])
+    yield case("diou", crowd(700, 7), metric="diou", iou_threshold=0.3)
+    centres = [[0, 0, 10, 10], [0, 2, 10, 8], [4, 0, 10, 10]]  # IoU 0.6, the last off the centre
+    yield case("centres", (centres, [0.9, 0.8, 0.7]), metric="diou", iou_threshold=0.59)
+    yield several_classes_an_anchor(9)
+    yield several_classes_an_anchor(400)
 
 
 def case(
-    name: str, *images: tuple[Boxes, Sequence[float]], classes: int = 1, **params: float
+    name: str, *images: tuple[Boxes, Sequence[float]], classes: int = 1, **params: Any
 ) -> Case:
     """Candidates in a shuffled order, two neighbours of a class; anchors count from 100."""
     random = np.random.default_rng(len(name))
@@ -93,13 +104,16 @@ def crowd(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return boxes, random.integers(1, 50, count) / 50
 
 
-def several_classes_an_anchor() -> Case:
-    """One anchor and score under three classes, as from a head with several labels a box."""
-    inputs = poisoned(1, 12)
-    for slot, (anchor, label) in enumerate((a, c) for c in (2, 0, 1) for a in (9, 4, 6)):
-        inputs["candidates_boxes"][0, slot] = [10 * anchor, 0, 10 * anchor + 9, 9]
-        inputs["candidates_scores"][0, slot] = 0.5
-        inputs["candidates_classes"][0, slot] = label
-        inputs["candidates_anchors"][0, slot] = anchor
-    inputs["candidates_count"][0] = 9
-    return Case("several classes an anchor", inputs)
+def several_classes_an_anchor(anchors: int) -> Case:
+    """Anchors of one score under three classes each, as from a head with several labels a box."""
+    count = 3 * anchors
+    inputs = poisoned(1, count + 2)
+    slots = np.random.default_rng(0).permutation(count)
+    anchor, label = np.divmod(np.arange(count), 3)
+    inputs["candidates_boxes"][0, slots] = grid(anchors)[anchor]
+    inputs["candidates_scores"][0, slots] = 0.5
+    inputs["candidates_classes"][0, slots] = label
+    inputs["candidates_anchors"][0, slots] = anchor
+    inputs["candidates_count"][0] = count
+    params = {"max_detections": count}
+    return Case(f"several classes an anchor, {anchors} anchors", inputs, params)

@@ -1,0 +1,118 @@
+// The order of all candidates of an image: runs of CHUNK neighbours are sorted, each by one block,
+// then every candidate counts how many of each other run come before it.
+//
+// For K candidates that is 256 K comparisons in the runs and K * K / 28 across them, none waiting
+// for another. A contract that uses it has the parameter class_score_thresholds, the size
+// CHUNKS: "max(1, ceil_div(A, 256))", blocks of 1024 threads, and the scratch
+//   run_keys: uint64 [N, 256 * CHUNKS]     order: int32 [N, 256 * CHUNKS]
+//   run_slots: int32 [N, 256 * CHUNKS]     passed: int32 [N], cleared
+#include "detections.cuh"
+
+constexpr int CHUNK = 256;                  // candidates of a run
+constexpr int PARTS = 1024 / CHUNK;         // threads a candidate
+constexpr unsigned long long ABSENT = 0ull; // comes after the key of every candidate
+
+__device__ inline unsigned long long room_of(const Args& args, int image)
+{
+    return 1ull * image * args.CHUNKS * CHUNK;
+}
+
+// The key of a candidate, ABSENT if it does not score above the threshold of its class.
+__device__ inline unsigned long long key_of(const Args& args, unsigned long long at)
+{
+    if (Args::class_score_thresholds_count > 0) {
+        const int label = args.candidates_classes[at];
+        if (label < Args::class_score_thresholds_count &&
+            !(args.candidates_scores[at] > args.class_score_thresholds[label]))
+            return ABSENT;
+    }
+    return sort_key(args, at);
+}
+
+// ---- Inside a run.
+
+struct Run // in shared memory
+{
+    unsigned long long keys[CHUNK]; // of the slots from the run's first on
+    int places[CHUNK];              // of those that are not absent, counted from 0
+};
+
+// Gives the candidates of slots `first` to `first + CHUNK - 1` their places; how many there are.
+__device__ inline int sort_run(const Args& args, int image, int count, int first, Run& run)
+{
+    const unsigned long long base = 1ull * image * args.A;
+    const int slot = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
+    if (part == 0) {
+        run.keys[slot] = first + slot < count ? key_of(args, base + first + slot) : ABSENT;
+        run.places[slot] = 0;
+    }
+    const int present = __syncthreads_count(part == 0 && run.keys[slot] != ABSENT);
+    const unsigned long long own = run.keys[slot];
+    const unsigned int own_score = own >> 32;
+    int before = 0;
+    for (int other = part; other < min(count - first, CHUNK); other += PARTS) {
+        const unsigned long long key = run.keys[other];
+        const unsigned int score = key >> 32; // most are told apart by it
+        if (score != own_score)
+            before += score > own_score;
+        else if (key != own)
+            before += key > own;
+        else if (other != slot && own != ABSENT)
+            before += first_of_equals(args, base, first + other, first + slot);
+    }
+    atomicAdd(&run.places[slot], before);
+    __syncthreads();
+    return present;
+}
+
+// Sorts run `index` of an image and puts it where `find_places` looks.
+__device__ inline void store_run(const Args& args, int image, int count, int index, Run& run)
+{
+    const int first = index * CHUNK, slot = threadIdx.x;
+    const unsigned long long room = room_of(args, image) + first;
+    const int present = sort_run(args, image, count, first, run);
+    if (slot < CHUNK && run.keys[slot] != ABSENT) {
+        args.run_keys[room + run.places[slot]] = run.keys[slot];
+        args.run_slots[room + run.places[slot]] = first + slot;
+    }
+    if (slot < CHUNK && slot >= present) args.run_keys[room + slot] = ABSENT;
+    if (slot == 0) atomicAdd(&args.passed[image], present);
+    __syncthreads();
+}
+
+// ---- Across runs.
+
+// How many of a sorted run come before a candidate that is not in it.
+__device__ inline int before_in_run(const Args& args, int image, unsigned long long run,
+                                    unsigned long long key, int slot)
+{
+    const unsigned long long* keys = args.run_keys + run;
+    int before = 0;
+    for (int step = CHUNK / 2; step > 0; step /= 2)
+        if (keys[before + step - 1] > key) before += step;
+    if (keys[before] > key) ++before;
+    const unsigned long long base = 1ull * image * args.A;
+    while (before < CHUNK && keys[before] == key &&
+           first_of_equals(args, base, args.run_slots[run + before], slot))
+        ++before;
+    return before;
+}
+
+// Gives the candidates of run `index` their places in the order of the image.
+__device__ inline void find_places(const Args& args, int image, int count, int index, Run& run)
+{
+    const int slot = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
+    const unsigned long long room = room_of(args, image), own = room + index * CHUNK + slot;
+    const unsigned long long key = args.run_keys[own];
+    const int candidate = key != ABSENT ? args.run_slots[own] : 0;
+    if (part == 0) run.places[slot] = slot;
+    __syncthreads();
+    int before = 0;
+    for (int other = part; key != ABSENT && other * CHUNK < count; other += PARTS)
+        if (other != index)
+            before += before_in_run(args, image, room + other * CHUNK, key, candidate);
+    if (before > 0) atomicAdd(&run.places[slot], before);
+    __syncthreads();
+    if (part == 0 && key != ABSENT) args.order[room + run.places[slot]] = candidate;
+    __syncthreads();
+}
