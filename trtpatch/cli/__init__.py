@@ -62,7 +62,8 @@ class _Commands(click.Group):
         if name not in self.list_commands(ctx):
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{name}").command
-        command.params += [one for one in _anywhere if one not in command.params]
+        for one in (command, *getattr(command, "commands", {}).values()):
+            one.params += [option for option in _anywhere if option not in one.params]
         return command
 
     def resolve_command(
