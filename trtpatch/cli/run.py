@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from trtpatch.cli.results import Output
+    from trtpatch.engines import OpenEngine
     from trtpatch.pipeline import Pipeline
 
 
@@ -38,6 +41,13 @@ if TYPE_CHECKING:
     help="Change a runtime parameter, such as score_threshold=0.4.",
 )
 @click.option("--time", "timed", is_flag=True, help="Print the time of each stage.")
+@click.option(
+    "--watch",
+    "watched",
+    is_flag=True,
+    help="Then wait, and run again whenever the pipeline file, a registry or a patch is edited; the"
+    " engine stays loaded.",
+)
 def command(
     pipeline: Path,
     images: tuple[Path, ...],
@@ -47,14 +57,14 @@ def command(
     executor: str | None,
     settings: tuple[str, ...],
     timed: bool,
+    watched: bool,
 ) -> None:
     """Find objects in IMAGES with PIPELINE.
 
     A folder stands for the pictures in it. A picture that cannot be used is reported at the end;
     the others are looked at all the same.
     """
-    from trtpatch.cli.results import Output, show_times
-    from trtpatch.errors import InputError
+    from trtpatch.cli.results import Output
     from trtpatch.loaded import Loaded
     from trtpatch.pictures import find_pictures, plan_copies
     from trtpatch.pipeline import Pipeline
@@ -62,21 +72,43 @@ def command(
     pictures = find_pictures(images)
     copies = plan_copies(save, pictures) if save else {}
     values = dict(map(_setting, settings))
-    output = Output(copies, json_file=json_file, jsonl_file=jsonl_file)
+    output = partial(Output, copies, json_file=json_file, jsonl_file=jsonl_file)
+    first = output()
+    since = time.time()
     loaded = Loaded(pipeline, executor=executor)
-    engine = loaded.engine
-    replayed = engine.info.kind == "recorded"
+    with closing(loaded.engine), Pipeline(loaded) as runner:
+        first.announce(loaded)
+        runner.set(**values)
+        run = partial(_run, runner, loaded.engine, pictures, timed=timed)
+        if watched:
+            _watch(runner, run, output, since=since)
+        else:
+            run(first)
+
+
+def _run(
+    runner: Pipeline, engine: OpenEngine, pictures: Sequence[Path], output: Output, *, timed: bool
+) -> None:
+    """Run all pictures once.
+
+    Raises:
+        InputError: some cannot be used; the others were.
+    """
+    from trtpatch.cli.results import show_times
+    from trtpatch.engines.recorded import RecordedEngine
+    from trtpatch.errors import InputError
+
     broken: list[InputError] = []
     times: list[dict[str, float]] = []
-    with closing(engine), Pipeline(loaded) as runner, output:
-        output.announce(loaded)
-        runner.set(**values)
+    if isinstance(engine, RecordedEngine):
+        engine.rewind()
+    with output:
         for start in range(0, len(pictures), runner.plan.batch):
             chunk = pictures[start : start + runner.plan.batch]
             times.append({})
             read = _read(chunk, runner, times[-1], broken)
-            if broken and replayed:  # the recorded outputs would go to the wrong pictures
-                raise broken[0]
+            if broken and isinstance(engine, RecordedEngine):
+                raise broken[0]  # the recorded outputs would go to the wrong pictures
             if read:
                 found = runner([pixels for _, pixels in read], timings=times[-1])
                 for (path, pixels), one in zip(read, found, strict=True):
@@ -89,6 +121,34 @@ def command(
         if len(pictures) > 1:
             lines.insert(0, f"{len(broken)} of {len(pictures)} pictures cannot be used:")
         raise InputError("\n".join(lines))
+
+
+def _watch(
+    runner: Pipeline, run: Callable[[Output], None], output: Callable[[], Output], *, since: float
+) -> None:
+    """Run now, and again after each edit, for ever; errors are told and do not end it."""
+    from trtpatch.errors import TrtpatchError
+    from trtpatch.watch import edits
+
+    say = partial(click.echo, err=output().uses_stdout)
+    waiting = edits(lambda: runner.sources, since=since)
+    while True:
+        try:
+            run(output())
+        except TrtpatchError as error:
+            click.echo(f"error: {error}", err=True)
+        reloaded = False
+        while not reloaded:
+            say("\nwaiting for edits; Ctrl-C ends this")
+            say(f"edited: {', '.join(map(str, next(waiting)))}")
+            start = time.perf_counter()
+            try:
+                runner.reload()
+            except TrtpatchError as error:
+                click.echo(f"error: {error}\nwhat was loaded before goes on", err=True)
+            else:
+                say(f"reloaded in {(time.perf_counter() - start) * 1e3:.0f} ms\n")
+                reloaded = True
 
 
 def _setting(text: str) -> tuple[str, float]:
