@@ -39,14 +39,22 @@ def test_the_shape_decides(inputs: list[Tensor], output: tuple[int, ...], rule: 
     assert found.inputs == {"image": ("images",)}
 
 
+def test_prototypes_tell_masks_from_classes() -> None:
+    outputs = [tensor("output0", 1, 116, 8400), tensor("output1", 1, 32, 160, 160)]
+    found = match(Catalog().rules, IMAGE_640, outputs)
+    assert found.rule is not None
+    assert found.rule.spec.name == "yolov8_seg"
+    assert found.symbols["C"] == 80
+
+
 def test_an_output_that_is_left_over_is_named() -> None:
-    outputs = [tensor("output0", 1, 84, 8400), tensor("proto", 1, 32, 160, 160)]
+    outputs = [tensor("output0", 1, 84, 8400), tensor("depth", 1, 160, 160)]
     with pytest.raises(MatchError) as caught:
         match(Catalog().rules, IMAGE_640, outputs)
     message = str(caught.value)
     assert "no rule fits this engine" in message
     assert "output0 float32 [1, 84, 8400]" in message
-    assert "proto float32 [1, 32, 160, 160] is left over" in message
+    assert "depth float32 [1, 160, 160] is left over" in message
     assert "yolov8 (" in message
 
 
