@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from trtpatch.engines import EngineInfo, Metadata, Tensor, open_engine
+from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.recorded import RecordedFrame, save_recording
 from trtpatch.errors import EngineError
 
@@ -79,6 +80,12 @@ def test_what_was_recorded_is_kept(recording):
     assert (info.flavour, info.version) == ("tensorrt_rtx", "1.4.0.76")
     assert (info.inputs, info.outputs, info.metadata) == (INFO.inputs, INFO.outputs, INFO.metadata)
     assert info.notes == ("recorded from tensorrt_rtx 1.4.0.76, yolo.engine",)
+
+
+def test_options_that_change_no_recording_are_told(recording):
+    options = BuildOptions(tf32=False, float16=True, batch=2)
+    notes = open_engine(recording, gpu=False, options=options).info.notes
+    assert notes[1:] == ("without effect: tf32, float16; outputs are as they were recorded",)
 
 
 def test_other_shapes_than_those_recorded_are_refused(recording):
