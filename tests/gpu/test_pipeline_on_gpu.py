@@ -1,5 +1,9 @@
 """Whole pipelines on the GPU: played-back outputs against `cpu`, and a real engine."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +34,6 @@ def write(folder: Path, text: str) -> Path:
 
 
 ORT = "engine: {path: model.onnx, kind: ort}\n"
-TRT = "engine: {path: model.onnx, kind: trt, tf32: false}\n"
 
 
 def same(a: trtpatch.Detections, b: trtpatch.Detections, *, pixels: float, score: float) -> None:
@@ -74,14 +77,23 @@ def test_a_recording_gives_what_cpu_gives(folder: Path, photos: list[np.ndarray]
             assert found.counters == expected.counters
 
 
-def test_a_real_engine_against_onnx_runtime(folder: Path, photos: list[np.ndarray]) -> None:
+def test_a_real_engine_against_onnx_runtime(assets: Path) -> None:
+    """In a process of its own, in which TF32 is off."""
     pytest.importorskip("tensorrt_rtx")
-    with trtpatch.load(write(folder, ORT), executor="cpu") as cpu:
-        expected = [cpu(photo)[0] for photo in photos]
-    with trtpatch.load(write(folder, TRT), executor="gpu") as gpu:
-        for _ in range(2):
-            for photo, wanted in zip(photos, expected, strict=True):
-                same(gpu(photo)[0], wanted, pixels=0.5, score=1e-3)
+    script = Path(__file__).parents[2] / "benchmarks/accuracy.py"
+    model, photos = assets / "models/yolox_nano_416.onnx", assets / "images"
+    run = subprocess.run(
+        [sys.executable, script, "--model", model, "--photos", photos, "--here"],
+        env={**os.environ, "NVIDIA_TF32_OVERRIDE": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert found["objects"] > 0
+    assert found["other anchors"] == 0
+    assert found["largest box difference, px"] <= 0.5
+    assert found["largest score difference"] <= 1e-3
 
 
 def test_frames_on_the_gpu_and_the_callers_stream(folder: Path, photos: list[np.ndarray]) -> None:
@@ -110,18 +122,6 @@ def test_results_outlive_the_next_frames_and_the_pipeline(
     for results, expected in zip(late, at_once, strict=True):
         same(results[0], expected, pixels=0, score=0)
     np.testing.assert_array_equal(on_device.get()[0, : len(at_once[0])], at_once[0].boxes)
-
-
-def test_a_batch_is_as_its_pictures_alone(folder: Path, photos: list[np.ndarray]) -> None:
-    pytest.importorskip("tensorrt_rtx")
-    text = "engine: {path: model.onnx, kind: trt, tf32: false, input_shape: [%d, 3, 416, 416]}\n"
-    with trtpatch.load(write(folder, text % 1), executor="gpu") as alone:
-        expected = [alone(photo)[0] for photo in photos]
-    with trtpatch.load(write(folder, text % 4), executor="gpu") as batch:
-        assert list(batch([])) == []
-        for count in (1, 2, len(photos)):
-            for found, wanted in zip(batch(photos[:count]), expected, strict=False):
-                same(found, wanted, pixels=0.5, score=1e-3)
 
 
 def test_a_runtime_parameter_changes_from_frame_to_frame(
