@@ -47,6 +47,8 @@ class Detections:
         width, height: of the source picture, in pixels.
         class_names: names of all classes, or empty.
         masks: which pixels belong to each object, of chains that find out.
+        keypoints: `[M, J, 3]` float32, x y in pixels of the source picture and a confidence, of
+            chains that find them.
     """
 
     boxes: Array
@@ -58,6 +60,7 @@ class Detections:
     height: int
     class_names: tuple[str, ...] = field(default=(), repr=False)
     masks: Masks | None = field(default=None, repr=False)
+    keypoints: Array | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -83,6 +86,7 @@ class Detections:
             height=size[0],
             class_names=class_names,
             masks=Masks(raw, row, size) if "masks_count" in arrays else None,
+            keypoints=arrays["keypoints"][row, :count] if "keypoints" in arrays else None,
         )
 
     def __len__(self) -> int:
@@ -133,6 +137,9 @@ class Detections:
         ]
         for one, mask in zip(found, self.masks or (), strict=False):
             one["mask"] = {"size": [self.height, self.width], "counts": runs(mask)}
+        if self.keypoints is not None:
+            for one, points in zip(found, self.keypoints.tolist(), strict=True):
+                one["keypoints"] = points
         return {
             "width": self.width,
             "height": self.height,

@@ -49,6 +49,21 @@ def test_the_published_objects(tmp_path: Path, assets: Path, name: str, threshol
             np.testing.assert_allclose(found.boxes, boxes, atol=0.6)
 
 
+def test_key_points_come_with_their_detections(tmp_path: Path, assets: Path) -> None:
+    with pipeline(tmp_path, assets / "models/face_detection_yunet_2023mar.onnx") as run:
+        found = run(assets / "images/000000000165.jpg")[0]
+    assert found.keypoints.shape == (len(found), 5, 3)
+    assert len(found) >= 2
+    for (x1, y1, x2, y2), points in zip(found.boxes, found.keypoints, strict=True):
+        right_eye, left_eye, nose, right_mouth, left_mouth = points[:, :2]
+        assert x1 < right_eye[0] < left_eye[0] < x2
+        assert right_mouth[0] < left_mouth[0]
+        assert y1 < right_eye[1] < nose[1] < left_mouth[1] < y2
+        assert (points[:, 2] == 1).all()
+    rows = found.to_dict()["detections"]
+    np.testing.assert_array_equal([row["keypoints"] for row in rows], found.keypoints)
+
+
 def test_a_detr_that_was_cut(tmp_path: Path, assets: Path) -> None:
     whole = assets / "models/deimv2_atto_320_dequant.onnx"
     raw = ["/decoder/Gather_5_output_0", "/decoder/Gather_6_output_0"]

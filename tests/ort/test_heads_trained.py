@@ -174,3 +174,38 @@ def test_yunet(assets, photos, published, model, results):
         port = run("decode_yunet", inputs, {"score_threshold": 0.6}, {"model": (640, 640)})
         found = run("select_nms", {**port, "geometry": geometry}, {"iou_threshold": 0.3})
         agree(found, published[results].get(name, []), photo, ["face"])
+
+
+def test_yunet_as_opencv_has_it(assets, photos):
+    """OpenCV's own detector, with its resize, network, decoding and suppression."""
+    import cv2
+
+    model = str(assets / "models/face_detection_yunet_2023mar.onnx")
+    faces = 0
+    for photo in photos.values():
+        bgr = np.ascontiguousarray(photo[:, :, ::-1])
+        padded = np.zeros((640, 640, 3), np.uint8)
+        padded[: bgr.shape[0], : bgr.shape[1]] = bgr  # no photo is larger
+        theirs = cv2.FaceDetectorYN.create(model, "", (640, 640), 0.6, 0.3, 5000).detect(padded)[1]
+        image = np.float32(padded).transpose(2, 0, 1)[None]
+        out = infer(Path(model), {"input": image})
+        groups = {"classes": "cls", "objectness": "obj", "boxes": "bbox", "points": "kps"}
+        heads = {n: [out[f"{tensor}_{s}"] for s in (8, 16, 32)] for n, tensor in groups.items()}
+        points, shapes = heads.pop("points"), {"model": (640, 640)}
+        geometry = {"geometry": np.float32([[1, 1, 0, 0, 1e6, 1e6]])}
+        port = run("decode_yunet", heads, {"score_threshold": 0.6}, shapes)
+        port["candidates_boxes"] += 1000  # OpenCV clips nothing
+        found = run("select_nms", {**port, **geometry}, {"iou_threshold": 0.3})
+        found["points"] = points
+        keypoints = run("keypoints_yunet", {**found, **geometry}, {}, shapes)["keypoints"][0]
+        count = found["detections_count"][0]
+        theirs = np.zeros((0, 15)) if theirs is None else theirs
+        assert count == len(theirs)
+        boxes = found["detections_boxes"][0, :count] - 1000
+        corners = np.concatenate([theirs[:, :2], theirs[:, :2] + theirs[:, 2:4]], axis=1)
+        np.testing.assert_allclose(boxes, corners, atol=0.05)
+        np.testing.assert_allclose(found["detections_scores"][0, :count], theirs[:, 14], atol=1e-3)
+        marks = theirs[:, 4:14].reshape(-1, 5, 2)
+        np.testing.assert_allclose(keypoints[:count, :, :2], marks, atol=0.05)
+        faces += count
+    assert faces > 5

@@ -105,6 +105,13 @@ PORTS = {
             (PortTensor("", "float32", ("N", "M", "K")),),
         ),
         Port(
+            "keypoints",
+            "Points of each detection: x, y in frame pixels, not clipped, and a confidence, 1 where"
+            " the head gives none; rows past the detections' count are zero.",
+            (PortTensor("", "float32", ("N", "M", "J", 3)),),
+            result=True,
+        ),
+        Port(
             "masks",
             "Which pixels of the frame belong to each of the first `count` detections, one bit a"
             " pixel. A mask is kept inside its box (x, y, width, height in frame pixels), row after"
