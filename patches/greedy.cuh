@@ -112,7 +112,7 @@ __device__ int fill_slots(const Args& args, int image, int count, int index, Chu
     return passed;
 }
 
-// Suppresses the candidates of the image's next chunk; false when there is none.
+// Suppresses the candidates of the image's next chunk; false when there is none left.
 template <typename Rule>
 __device__ bool suppress_next(const Args& args, int image)
 {
@@ -201,4 +201,11 @@ __device__ bool suppress_next(const Args& args, int image)
         counters[4] = args.candidates_nans[image];
     }
     return false;
+}
+
+template <typename Rule> __device__ void select_greedily(const Args& args)
+{
+    const int image = blockIdx.x % args.N, count = candidates_of(args, image);
+    if (count > CHUNK) order_candidates(args, image, count);
+    while (suppress_next<Rule>(args, image)) {}
 }

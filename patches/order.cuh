@@ -6,6 +6,7 @@
 // CHUNKS: "max(1, ceil_div(A, 256))", blocks of 1024 threads, and the scratch
 //   run_keys: uint64 [N, 256 * CHUNKS]     order: int32 [N, 256 * CHUNKS]
 //   run_slots: int32 [N, 256 * CHUNKS]     passed: int32 [N], cleared
+//   shared_work: int32 [N, 4], cleared
 #include "detections.cuh"
 
 constexpr int CHUNK = 256;                  // candidates of a run
@@ -27,6 +28,31 @@ __device__ inline unsigned long long key_of(const Args& args, unsigned long long
             return ABSENT;
     }
     return sort_key(args, at);
+}
+
+// Work that the blocks of an image share: pieces, each done once, by whichever block takes it, and
+// no block goes on before all are done. It waits only for pieces that running blocks have taken, so
+// the blocks need not run at the same time. counts: pieces taken, pieces done.
+template <typename Piece> __device__ void share(int* counts, int pieces, Piece piece)
+{
+    __shared__ int taken;
+    for (;;) {
+        if (threadIdx.x == 0) taken = atomicAdd(counts, 1);
+        __syncthreads();
+        if (taken >= pieces) break;
+        piece(taken);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(counts + 1, 1);
+        }
+    }
+    if (threadIdx.x == 0) {
+        const volatile int* done = counts + 1;
+        while (*done < pieces) {}
+        __threadfence();
+    }
+    __syncthreads();
 }
 
 // ---- Inside a run.
@@ -77,7 +103,6 @@ __device__ inline void store_run(const Args& args, int image, int count, int ind
     }
     if (slot < CHUNK && slot >= present) args.run_keys[room + slot] = ABSENT;
     if (slot == 0) atomicAdd(&args.passed[image], present);
-    __syncthreads();
 }
 
 // ---- Across runs.
@@ -114,5 +139,14 @@ __device__ inline void find_places(const Args& args, int image, int count, int i
     if (before > 0) atomicAdd(&run.places[slot], before);
     __syncthreads();
     if (part == 0 && key != ABSENT) args.order[room + run.places[slot]] = candidate;
-    __syncthreads();
+}
+
+// Puts an image's candidates in order; all its blocks call, and each may then read args.order.
+__device__ inline void order_candidates(const Args& args, int image, int count)
+{
+    __shared__ Run run;
+    int* work = args.shared_work + 4ull * image;
+    const int runs = (count + CHUNK - 1) / CHUNK;
+    share(work, runs, [&](int index) { store_run(args, image, count, index, run); });
+    share(work + 2, runs, [&](int index) { find_places(args, image, count, index, run); });
 }

@@ -55,23 +55,4 @@ struct Overlaps
     static __device__ void clear(const Args&, int, int) {}
 };
 
-extern "C" __global__ void select_nms_sort(const Args args)
-{
-    __shared__ Run run;
-    const int image = blockIdx.x % args.N, count = candidates_of(args, image);
-    for (int i = blockIdx.x / args.N; count > CHUNK && i * CHUNK < count; i += gridDim.x / args.N)
-        store_run(args, image, count, i, run);
-}
-
-extern "C" __global__ void select_nms_place(const Args args)
-{
-    __shared__ Run run;
-    const int image = blockIdx.x % args.N, count = candidates_of(args, image);
-    for (int i = blockIdx.x / args.N; count > CHUNK && i * CHUNK < count; i += gridDim.x / args.N)
-        find_places(args, image, count, i, run);
-}
-
-extern "C" __global__ void select_nms_suppress(const Args args)
-{
-    while (suppress_next<Overlaps>(args, blockIdx.x % args.N)) {}
-}
+extern "C" __global__ void select_nms(const Args args) { select_greedily<Overlaps>(args); }
