@@ -129,13 +129,13 @@ class DeviceEngine(Protocol):
     """An engine that is ready to compute in the memory of one GPU.
 
     Attributes:
-        capturable: whether `enqueue` may be captured in a CUDA Graph, after one enqueue that was
-            not captured.
+        obstacle: why `enqueue` cannot be captured in a CUDA Graph; empty where there is nothing
+            known against it after one enqueue that was not captured.
     """
 
     info: EngineInfo
     on_device: Literal[True]
-    capturable: bool
+    obstacle: str
 
     def enqueue(self, addresses: Mapping[str, int], stream: int) -> None:
         """Put one run on a stream: no wait, no allocation.

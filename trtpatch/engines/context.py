@@ -52,9 +52,8 @@ class TrtContext:
         self._kernels = kernels
         self._log = log_of(found.flavour.module)
         self._addresses: dict[str, int] = {}
-        self._data_dependent = False
         self._warm = False
-        self.capturable = False
+        self.obstacle = ""
         self.info = info
         self.info = ready_info(info, shapes, self._outputs(shapes))
 
@@ -79,7 +78,7 @@ class TrtContext:
         """An output with its shape in the runs to come; one open size takes its bound."""
         shape = tuple(self._context.get_tensor_shape(output.name))
         if -1 in shape:
-            self._data_dependent = True
+            self.obstacle = f"the size of its output {output.name!r} depends on the data"
             most_bytes = self._context.get_max_output_size(output.name)
             row = math.prod(size for size in shape if size != -1) * _SIZES.get(output.dtype, 1)
             if shape.count(-1) > 1 or most_bytes <= 0 or row <= 0:
@@ -142,6 +141,4 @@ class TrtContext:
                     f"{self.info.path}: {self._found} could not enqueue a run. "
                     f"{explain(lines)}{quote(lines)}"
                 )
-        asks = getattr(self._context, "is_stream_capturable", None)
-        self.capturable = not self._data_dependent and (asks is None or bool(asks(stream)))
         self._warm = True

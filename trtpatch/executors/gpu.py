@@ -8,6 +8,7 @@ that are asked for come back on a third. The host waits for nothing in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,8 @@ class GpuExecutor:
         if engine.on_device:
             bound = {**step.inputs, **step.outputs}
             addresses = {name: self._arrays[buffer].data.ptr for name, buffer in bound.items()}
-            return Call(step.name, lambda: engine.enqueue(addresses, self._stream.ptr))
+            run = partial(engine.enqueue, addresses, self._stream.ptr)
+            return Call(step.name, run, engine.obstacle)
         obstacle = f"{engine.info.flavour} runs on the host"
         return Call(step.name, lambda: self._run_on_host(engine, step), obstacle)
 
