@@ -1,6 +1,7 @@
 """What does not compile on the host, in the author's terms; and the cache."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_errors_have_the_authors_line_and_column(
 ):
     monkeypatch.setenv("CXX", compiler)
     error = refused(Cubins(tmp_path / "kernels"), KERNEL + code + "\n}")
-    assert str(error).startswith("mine does not compile on the host\n")
+    assert str(error).startswith("patch mine does not compile on the host:\n")
     problem = error.problems[0]
     assert (problem.file, problem.line) == (FILE, 3)
     assert problem.column == column or compiler != "g++"
@@ -94,8 +95,16 @@ def test_a_header_is_refused(cubins):
     "signature", ["const Args args, int more", "", "const float* values, float* out, int count"]
 )
 def test_a_kernel_that_takes_something_else(cubins, signature):
-    error = refused(cubins, f'extern "C" __global__ void kernel({signature}) {{ }}')
-    assert "a kernel takes one struct by value" in str(error)
+    text = f'// kernel(\nextern "C" __global__ void kernel({signature}) {{ }}'
+    (problem,) = refused(cubins, text).problems
+    assert (problem.file, problem.line, problem.column) == (FILE, 2, 28)
+    assert "every kernel takes one argument, by value: (const Args args)" in problem.message
+
+
+def test_a_kernel_that_is_not_there(cubins):
+    unit = replace(unit_of(KERNEL + "}", OUT), entries=("kernel", "other"))
+    with pytest.raises(CompileError, match=f"{FILE}: no kernel 'other', which the contract"):
+        HostUnit.build(unit, cubins)
 
 
 def test_a_function_that_is_nowhere(cubins):

@@ -14,16 +14,20 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtpatch.cubins import Cubins, key_of
-from trtpatch.errors import CompileError, Problem
+from trtpatch.diagnosis import CHECK
+from trtpatch.errors import CompileError
+from trtpatch.executors.host_diagnosis import (
+    HEADERS,
+    compile_error,
+    generated_label,
+    unknown_constructs,
+)
 from trtpatch.includes import stray_includes
 from trtpatch.unit import Unit
-
-_HEADERS = Path(__file__).resolve().parent / "host_cuda"
 
 _ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=hidden", "-w")
 
@@ -96,30 +100,6 @@ _DYNAMIC_SHARED = re.compile(
     r"(?:__align__\s*\([^)]*\)\s*)?"
     r"(?P<name>\w+)\s*\[\s*\]\s*;"
 )
-_UNKNOWN = {
-    "inline PTX": r"\b(?:asm|__asm__|__asm)\b",
-    "launches from within a kernel": r"<<<",
-    "cooperative groups": r"\bcooperative_groups\b",
-    "CUDA's libraries": r"\b(?:cub|thrust|cuda|nvcuda)\s*::",
-    "textures and surfaces": r"\b(?:cuda(?:Texture|Surface)Object_t|(?:tex|surf)[123]D\w*)\b",
-    "the CUDA runtime": r"\bcuda[A-Z]\w*(?=\s*\()",
-    "the types of cuda_fp16.h": r"\b(?:__half2?|half2|__nv_bfloat162?)\b",
-    "warp calls without a mask": r"\b__(?:shfl(?:_up|_down|_xor)?|any|all|ballot)(?=\s*\()",
-    "managed memory": r"\b__managed__\b",
-    "thread block clusters": r"\b__cluster_dims__\b",
-}
-_SCAN = re.compile(
-    r'(?P<text>"(?:\\.|[^"\\])*")|'
-    + "|".join(f"(?P<k{index}>{pattern})" for index, pattern in enumerate(_UNKNOWN.values()))
-)
-_MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:\\.|[^"\\])*)"')
-_ERROR = re.compile(
-    r"(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<message>.*)"
-)
-_CONTEXT = re.compile(
-    r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+):\s+"
-    r"(?:required from|note: in instantiation|recursively required)"
-)
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -167,24 +147,25 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
     with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
         folder = Path(name)
         (folder / "unit.cpp").write_text(source, encoding="utf-8")
-        (folder / "runtime.o").write_bytes(_runtime(recipe, compiler, cubins, folder))
+        (folder / "runtime.o").write_bytes(_runtime(unit, recipe, compiler, cubins))
         mapped = f"-fdebug-prefix-map={folder}=."
-        _run(unit.name, [*compiler, *flags, mapped, f"-I{_HEADERS}", "-c", "unit.cpp"], folder)
+        _run(unit, [*compiler, *flags, mapped, f"-I{HEADERS}", "-c", "unit.cpp"], folder)
         parts = ["unit.o", "runtime.o", "-o", "unit.out"]
-        _run(unit.name, [*compiler, "-pthread", *recipe.linking, *parts], folder)
+        _run(unit, [*compiler, "-pthread", *recipe.linking, *parts], folder)
         data = (folder / "unit.out").read_bytes()
     return data, cubins.put(key, data, suffix=recipe.suffix)
 
 
-def _runtime(recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins, folder: Path) -> bytes:
+def _runtime(unit: Unit, recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins) -> bytes:
     """The object file that all units of a recipe are linked with."""
     flags = (*_ALWAYS, *recipe.runtime)
     key = key_of("runtime", recipe.target, _headers_digest(), _identity(compiler), *flags)
     if entry := cubins.get(key, suffix=".o"):
         return entry.data
-    source = str(_HEADERS / "runtime.cpp")
-    _run("the runtime", [*compiler, *flags, "-c", source, "-o", "runtime.o"], folder)
-    data = (folder / "runtime.o").read_bytes()
+    with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
+        target = Path(name) / "runtime.o"
+        _run(unit, [*compiler, *flags, "-c", f"{HEADERS / 'runtime.cpp'}", "-o", f"{target}"])
+        data = target.read_bytes()
     cubins.put(key, data, suffix=".o")
     return data
 
@@ -192,13 +173,13 @@ def _runtime(recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins, folder: 
 def _source(unit: Unit) -> str:
     text = _DYNAMIC_SHARED.sub(_as_pointer, unit.text)
     table = "\n".join(
+        f'#line 1 "{CHECK}{entry}"\n'
         f"    {{on_host::Call<&{entry}>::run, on_host::Call<&{entry}>::bytes}},"
         for entry in unit.entries
     )
     return (
-        '#include "cuda_on_host.h"\nnamespace {\n#line 1 "<generated>"\n'
-        f'{text}\n#line 1 "<entries>"\n'
-        f"}}\nconst on_host::Entry on_host::entries[] = {{\n{table}\n}};\n"
+        f'#include "cuda_on_host.h"\nnamespace {{\n#line 1 "{generated_label(unit)}"\n{text}\n'
+        f'}}\n#line 1 "{CHECK}"\nconst on_host::Entry on_host::entries[] = {{\n{table}\n}};\n'
     )
 
 
@@ -214,31 +195,16 @@ def _refuse_unknown(unit: Unit, compiler: tuple[str, ...]) -> None:
     Raises:
         CompileError: there are some; each is named with its place.
     """
-    problems = tuple(stray_includes(unit.text, label=unit.name))
+    problems = tuple(stray_includes(unit.text, label=generated_label(unit)))
     if not problems:
         command = [*compiler, "-E", "-x", "c++", "-std=c++17", "-w", "-DTRTPATCH_HOST=1", "-"]
-        problems = tuple(_unknown_in(_run(unit.name, command, text=unit.text)))
+        problems = tuple(unknown_constructs(_run(unit, command, text=unit.text)))
     if problems:
-        raise CompileError(f"{unit.name} uses what executor 'host' cannot do", problems=problems)
+        message = f"patch {unit.name} uses what executor 'host' cannot do:"
+        raise CompileError(message, problems=problems)
 
 
-def _unknown_in(preprocessed: str) -> Iterator[Problem]:
-    kinds = tuple(_UNKNOWN)
-    file, line = "<generated>", 0
-    for content in preprocessed.splitlines():
-        if marker := _MARKER.match(content):
-            file, line = marker["file"], int(marker["line"]) - 1
-            continue
-        line += 1
-        for match in _SCAN.finditer(content):
-            if match.lastgroup == "text" or match.lastgroup is None:
-                continue
-            kind = kinds[int(match.lastgroup[1:])]
-            message = f"'{match[0]}': {kind} cannot be used on the host"
-            yield Problem(file, line, match.start() + 1, message)
-
-
-def _run(what: str, command: list[str], folder: Path | None = None, *, text: str = "") -> str:
+def _run(unit: Unit, command: list[str], folder: Path | None = None, *, text: str = "") -> str:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -249,47 +215,13 @@ def _run(what: str, command: list[str], folder: Path | None = None, *, text: str
         check=False,
     )
     if done.returncode:
-        raise _compile_error(what, done.stderr)
+        raise compile_error(unit, done.stderr)
     return done.stdout
-
-
-def _compile_error(what: str, stderr: str) -> CompileError:
-    problems = tuple(dict.fromkeys(_problems(stderr)))
-    message = f"{what} does not compile on the host"
-    if not problems:
-        return CompileError(f"{message}:\n{stderr.strip()[-2000:]}")
-    return CompileError(message, problems=problems)
-
-
-def _problems(stderr: str) -> Iterator[Problem]:
-    """The compiler's errors. One in our headers is put where the author's text led to it."""
-    context: Problem | None = None
-    waiting = ""
-    for line in stderr.splitlines():
-        if place := _CONTEXT.match(line):
-            if not _is_ours(place["file"]):
-                context = Problem(place["file"], int(place["line"]), int(place["column"]), "")
-                if waiting:
-                    yield Problem(context.file, context.line, context.column, waiting)
-                    waiting = ""
-        elif error := _ERROR.match(line):
-            message = re.sub(r"\{anonymous\}::|\(anonymous namespace\)::", "", error["message"])
-            if not _is_ours(error["file"]):
-                yield Problem(error["file"], int(error["line"]), int(error["column"] or 0), message)
-            elif context:  # gcc says first where it comes from, clang afterwards
-                yield Problem(context.file, context.line, context.column, message)
-            else:
-                waiting = message
-            context = None
-
-
-def _is_ours(file: str) -> bool:
-    return Path(file).parent == _HEADERS
 
 
 def _headers_digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_HEADERS.iterdir()):
+    for path in sorted(HEADERS.iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
