@@ -15,6 +15,8 @@ def cases() -> Iterator[Case]:
         yield Case(f"300 rows, {name}", {"head": head(2, 300, dtype)})
         yield Case(f"35 rows, {name}", {"head": head(7, 35, dtype)})
         yield Case(f"one row, {name}", {"head": head(1, 1, dtype)})
+    further = np.concatenate([head(2, 35), np.full((2, 35, 32), 9, np.float32)], axis=2)
+    yield Case("32 further columns", {"head": further})
     yield Case("no candidate", {"head": head(2, 35)}, {"score_threshold": 1.0})
     yield Case("all pass", {"head": head(2, 35)}, {"score_threshold": -1.0})
     at_threshold = head(2, 35)

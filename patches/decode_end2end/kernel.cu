@@ -1,7 +1,7 @@
-// End-to-end head, [N, A, 6]: x1 y1 x2 y2 in model pixels, score, class; what is left of it after
-// suppression, or what never needed any.
+// End-to-end head, [N, A, D]: x1 y1 x2 y2 in model pixels, score, class, and columns that are left
+// alone; what is left of it after suppression, or what never needed any.
 //
-// Reads each row once, 6 * sizeof(head_t) bytes; writes 28 bytes a candidate. Floor: 24 * N * A
+// Reads 6 * sizeof(head_t) bytes a row once; writes 28 bytes a candidate. Floor: 24 * N * A
 // bytes in float32, 7 kB for 300 rows: a launch is all that it costs.
 //
 // A thread has a row.
@@ -11,7 +11,7 @@ extern "C" __global__ void decode_end2end(const Args args)
 {
     const int image = blockIdx.y, anchor = blockIdx.x * blockDim.x + threadIdx.x;
     const bool exists = anchor < args.A;
-    const auto* row = args.head + (1ull * image * args.A + min(anchor, args.A - 1)) * 6;
+    const auto* row = args.head + (1ull * image * args.A + min(anchor, args.A - 1)) * args.D;
     const Box box = {load(row), load(row + 1), load(row + 2), load(row + 3)};
     append_above(args, image, exists, load(row + 4), int(load(row + 5)), anchor, box);
 }

@@ -12,7 +12,7 @@ from trtpatch.candidates import append
 def decode_end2end(args: Any) -> None:
     """Append the rows of `args.head` that score above the threshold.
 
-    It is `[N, A, 6]`: x1 y1 x2 y2 in model px, score, class.
+    It is `[N, A, D]`: x1 y1 x2 y2 in model px, score, class, and columns that are not looked at.
     """
     for n in range(args.N):
         head = args.head[n].astype(np.float32)

@@ -46,6 +46,13 @@ YUNET = rows("cls_{s}", 1) + rows("obj_{s}", 1) + rows("bbox_{s}", 4) + rows("kp
         ("yolov8_split", (640, 640), convolutions("23", bins=1)),
         ("yolo_one2one", (640, 640), convolutions("23", prefix="one2one_")),
         ("yolo_one2one", (640, 640), convolutions("23", bins=1, prefix="one2one_")),
+        ("yolov8_seg", (640, 640), [tensor("o0", 1, 116, 8400), tensor("o1", 1, 32, 160, 160)]),
+        ("yolov8_seg", (320, 640), [tensor("o1", 1, 32, 80, 160), tensor("o0", 1, 37, 4200)]),
+        ("yolov8_seg_split", (640, 640), [
+            *convolutions("22"), *maps("/model.22/cv4.{i}/cv4.{i}.2/Conv_output_0", 32),
+            tensor("output1", 1, 32, 160, 160),
+        ]),
+        ("end2end_seg", (640, 640), [tensor("o0", 1, 300, 38), tensor("o1", 1, 32, 160, 160)]),
         ("yolov8_raw", (640, 640), maps("/model.22/Concat_{i}_output_0", 144)),
         ("yolov5_raw", (640, 640), maps("/model.24/m.{i}/Conv_output_0", 255)),
         ("yolov7_raw", (640, 640), maps("/model.105/m.{i}/Conv_output_0", 255)),
