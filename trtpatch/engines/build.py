@@ -157,6 +157,11 @@ def _portable(module: Any) -> bool:
     return hasattr(module, "ComputeCapability")
 
 
+def _ignores_tf32(found: Found) -> bool:
+    """Whether the builder's flag is without effect, as `benchmarks/tf32.py` shows for 1.4."""
+    return found.flavour.family == "tensorrt_rtx"
+
+
 def _gpu_to_build_on(found: Found, device: int) -> Gpu:
     try:
         return find_gpu(device)
@@ -197,6 +202,12 @@ def _serialise(
                 "keeps the types of the ONNX file. Export the model in float16"
             )
             notes = (note,)
+        if not options.tf32 and _ignores_tf32(found) and os.environ.get(_TF32_OVERRIDE) != "0":
+            note = (
+                f"tf32: false plays no part: {found.flavour.product} {found.version} multiplies in "
+                f"TF32 all the same. {_TF32_OVERRIDE}=0 in the environment turns it off"
+            )
+            notes = (*notes, note)
         parser = trt.OnnxParser(network, log.logger)
         if not parser.parse(data, str(model.path)):
             raise EngineError(f"{model.path}: {found} cannot read it:{_parser_errors(parser)}")
