@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tests.patch_runs import PATCHES, read
-from trtpatch.compiler import compile_unit
-from trtpatch.plan import PatchStep
-from trtpatch.unit import Unit, make_unit
-from trtpatch.verify import load_cases, plan_case
-
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-
-
-def unit_of(name: str) -> Unit:
-    """The patch as its first case wants it."""
-    patch = read(name)
-    plan = plan_case(patch, next(iter(load_cases(patch))))
-    (step,) = (step for step in plan.steps if isinstance(step, PatchStep))
-    return make_unit(step)
+from tests.patch_runs import PATCHES
+from tests.resources import ARCHS, TABLE, compiled, table
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", PATCHES)
 def test_a_patch_compiles_without_spills_and_warnings(name: str, arch: str) -> None:
-    cubin = compile_unit(unit_of(name), arch=arch)
+    cubin = compiled(name, arch)
     assert cubin.log == ""
     assert {kernel.name: kernel.spill_bytes for kernel in cubin.kernels if kernel.spill_bytes} == {}
+
+
+def test_the_table_is_in_step() -> None:
+    written, expected = TABLE.read_text(encoding="utf-8"), table()
+    anew = "python -m tests.resources writes it anew"
+    if f"by {compiled(PATCHES[0], ARCHS[0]).compiler}." in written:
+        assert written == expected, anew
+    assert kernels(written) == kernels(expected), anew
+
+
+def kernels(text: str) -> list[list[str]]:
+    """The first two columns; another release of NVRTC may count other registers."""
+    return [line.split(" | ")[:2] for line in text.splitlines() if line.startswith("|")]

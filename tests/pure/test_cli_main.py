@@ -14,7 +14,18 @@ from click.testing import CliRunner, Result
 from trtpatch.cli import check, main
 from trtpatch.errors import TrtpatchError
 
-COMMANDS = {"build", "cache", "check", "compile", "doctor", "inspect", "patches", "record", "run", "schema"}
+COMMANDS = {
+    "build",
+    "cache",
+    "check",
+    "compile",
+    "doctor",
+    "inspect",
+    "patches",
+    "record",
+    "run",
+    "schema",
+}
 HEAVY = {"numpy", "pydantic", "yaml", "rich", "cupy", "PIL", "onnxruntime", "tensorrt_rtx"}
 
 
