@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from trtpatch.cubins import Cubins
 from trtpatch.executors.findings import Field, Finding
+from trtpatch.executors.host_compiler import find_compiler, is_clang
 from trtpatch.executors.host_unit import HostUnit
 from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import Launch
@@ -53,6 +55,11 @@ def launch_of(
     unit: Unit, *, grid: Any = 1, block: Any = 32, shared_bytes: int = 0, entry: str = ""
 ) -> Launch:
     return Launch(entry or unit.entries[0], size3(grid), size3(block), shared_bytes)
+
+
+def needs_gcc(why: str) -> None:
+    if is_clang(find_compiler()):
+        pytest.skip(why)
 
 
 class Bench:

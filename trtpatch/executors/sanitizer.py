@@ -8,7 +8,8 @@ Every buffer is an allocation of its own with guard zones, and the launches run 
 - with blocks and threads in other orders: an output that differs depends on the order.
 
 A second program watches every access to memory, for races and reads of what was not written; see
-`races`.
+`races`. g++ sees more than clang++, which has no guard zones between shared arrays and does not
+check the alignment where a whole struct, such as a float4, is copied.
 """
 
 from __future__ import annotations

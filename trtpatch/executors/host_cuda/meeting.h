@@ -83,6 +83,8 @@ inline void resolve_warp(Warp& warp, unsigned mask) {
     if (block.failed) return;
     warp.waiting &= ~lanes;
     each_lane(warp, lanes, [](Thread& thread) { thread.state = State::ready; });
+    // Unseeded, go on with this warp while its stacks are in the processor's cache.
+    if (!block.seed) block.cursor = (unsigned)(warp.threads - block.threads);
 }
 
 // Once a lane has returned, those that waited for it may go on.
