@@ -106,3 +106,52 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.yaml", tmp_path):
         with pytest.raises(SpecError, match="cannot be read"):
             yamlfile.load(path)
+
+
+def outcome(text: str) -> object:
+    try:
+        return yamlfile.parse(text, file="a.yaml")
+    except SpecError as error:
+        return error.problems
+
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    path.read_text(encoding="utf-8")
+    for folder in ("patches", "examples", ".")
+    for path in sorted((ROOT / folder).glob("*.yaml" if folder == "." else "**/*.yaml"))
+]
+
+
+@pytest.mark.skipif(yamlfile._FAST is None, reason="PyYAML has no libyaml here")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *FILES,
+        "größe: 検出\nb: {emoji: 😀, c: 1}\n😀: [x, y]\n",
+        "\ufeffa: 1\n",
+        "a: 1\r\nb:\r\n  - c\r\n",
+        "a: |\n  two\n  lines\nb: >-\n  folded\n  text\nc: 'it''s'\nd: \"\\u00e9\\n\"\n",
+        "{a: 1, b: [c, {d: e}], 'f': g}",
+        "{a:1, b: http://x:80/y}",
+        "a: &x {b: 1}\nc: *x\n",
+        "? a\n: b\n? [c]\n: d\n",
+        "%YAML 1.1\n---\na: 1\n",
+        "a: 1\n---\nb: 2\n",
+        "a: 1 # one\n# two\nb: x#y\n",
+        "a: [1,\nb: 2",
+        "a: 'open",
+        "a: *none",
+        "\ta: 1",
+        "a: @b",
+        "a: !!python/object:os.system x",
+        "- a\n -b\n",
+        "a: \0",
+        "",
+        "# nothing\n",
+    ],
+)
+def test_libyaml_and_pyyaml_read_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = outcome(text)
+    monkeypatch.setattr(yamlfile, "_FAST", None)
+    assert fast == outcome(text)

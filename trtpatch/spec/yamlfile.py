@@ -23,6 +23,7 @@ MAX_VALUES = 50_000
 Key = Union[str, int]
 Location = tuple[Key, ...]
 
+_FAST: Any = getattr(yaml, "CSafeLoader", None)
 _STANDARD = "tag:yaml.org,2002:"
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -83,8 +84,7 @@ def load(path: Path) -> Document:
 def parse(text: str, *, file: str) -> Document:
     """Read YAML text; see `load`."""
     try:
-        _refuse_oversize(text, file)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = _compose(text, file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -99,9 +99,24 @@ def parse(text: str, *, file: str) -> Document:
     return Document(file, data, reader.values, reader.keys)
 
 
-def _refuse_oversize(text: str, file: str) -> None:
+def _compose(text: str, file: str) -> yaml.Node | None:
+    """The tree of nodes, by libyaml where PyYAML has it: ten times as fast.
+
+    A text that it refuses goes to PyYAML's own parser, which knows the place of a mistake better.
+    """
+    if _FAST is not None:
+        try:
+            _refuse_oversize(text, file, _FAST)
+            return yaml.compose(text, Loader=_FAST)
+        except yaml.YAMLError:
+            pass
+    _refuse_oversize(text, file, yaml.SafeLoader)
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+def _refuse_oversize(text: str, file: str, loader: Any) -> None:
     depth = values = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
