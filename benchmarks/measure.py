@@ -74,12 +74,10 @@ def captured(run: Callable[[], Any]) -> Callable[[], None]:
 
 
 def machine() -> dict[str, Any]:
-    """GPU, driver, versions and date."""
-    import cupy
-
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    """GPU and driver where there are any, versions and date."""
     packages = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "torch", "torchvision")
     packages += ("opencv-python-headless", "onnxruntime", "tensorrt", "tensorrt_rtx_cu13_bindings")
+    packages += ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
     versions = {}
     for name in packages:
         try:
@@ -87,13 +85,26 @@ def machine() -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return {
-        "gpu": properties["name"].decode(),
-        "driver_cuda": cupy.cuda.runtime.driverGetVersion(),
-        "runtime_cuda": cupy.cuda.runtime.runtimeGetVersion(),
+        **_gpu(),
         "python": platform.python_version(),
         "cpu": platform.processor() or platform.machine(),
         "versions": versions,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def _gpu() -> dict[str, Any]:
+    from trtpatch.executors import gpu_found
+
+    if not gpu_found():
+        return {}
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "gpu": properties["name"].decode(),
+        "driver_cuda": cupy.cuda.runtime.driverGetVersion(),
+        "runtime_cuda": cupy.cuda.runtime.runtimeGetVersion(),
     }
 
 
