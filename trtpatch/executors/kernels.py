@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,7 +39,9 @@ class Kernels:
                 does not load it.
         """
         unit = make_unit(step)
-        module = self._load(self._compile(unit, arch=f"sm_{self._device.compute_capability}"))
+        cubin = self._compile(unit, arch=f"sm_{self._device.compute_capability}")
+        refuse_hungry_blocks(step, cubin, self._device.attributes["MaxRegistersPerBlock"])
+        module = self._load(cubin)
         args = pack(unit, step, address)
         launches = []
         for launch in step.launches:
@@ -101,3 +104,28 @@ def refusal(cubin: Cubin, error: str, *, serves: int, majors: Mapping[int, str])
         f"patch {cubin.name}: the driver, which serves CUDA {major}.{minor}, does not load the "
         f"cubin that {cubin.compiler} made for {cubin.arch}: {error}.{several}{remedy}"
     )
+
+
+def refuse_hungry_blocks(step: PatchStep, cubin: Cubin, most: int) -> None:
+    """Refuse a launch whose block wants more registers than there are.
+
+    Args:
+        step: with the launches.
+        cubin: its kernels.
+        most: registers that a block can have; 65536 on every architecture so far.
+
+    Raises:
+        CompileError: a launch wants more; CUDA itself would say so only when it is launched.
+    """
+    registers = {kernel.name: kernel.registers for kernel in cubin.kernels}
+    for launch in step.launches:
+        each = -(-registers.get(launch.entry, 0) // 8) * 8  # given out in eights
+        threads = -(-math.prod(launch.block) // 32) * 32  # and to whole warps
+        if each * threads > most:
+            raise CompileError(
+                f"{step.patch.label}: {launch.entry} is launched in blocks of"
+                f" {math.prod(launch.block)} threads and takes {registers[launch.entry]} registers"
+                f" a thread on {cubin.arch}: {each * threads} of the {most} that a block can have."
+                f" Write __launch_bounds__({math.prod(launch.block)}) before its name, or make the"
+                " block smaller"
+            )
