@@ -30,7 +30,7 @@ __device__ Cell cell_of(const Args& args, int anchor)
     return {float(anchor % columns), float(anchor / columns), float(stride)};
 }
 
-extern "C" __global__ void decode_yolox(const Args args)
+extern "C" __global__ void decode_yolox(const __grid_constant__ Args args)
 {
     using T = Args::head_t;
     constexpr int ROW = 5 + Args::C;
