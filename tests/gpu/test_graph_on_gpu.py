@@ -1,0 +1,168 @@
+"""Chains as CUDA Graphs: the same bits as plain launches, and what happens when they end."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trtpatch
+from tests.tiny_model import picture, save_tiny
+from trtpatch.errors import CaptureError, InputError
+
+pytest.importorskip("cupy")
+pytest.importorskip("tensorrt_rtx")
+
+PICTURES = [picture(60 + 31 * i, 200 - 17 * i, seed=i) for i in range(6)]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Any:
+    save_tiny(tmp_path / "tiny.onnx")
+    names = itertools.count()
+
+    def make(text: str = "", kind: str = "trt") -> trtpatch.Pipeline:
+        path = tmp_path / f"{next(names)}.yaml"
+        engine = f"engine: {{path: tiny.onnx, kind: {kind}, input_shape: [2, 3, 96, 128]}}\n"
+        path.write_text(engine + text)
+        return trtpatch.load(path, executor="gpu")
+
+    return make
+
+
+def assert_same_bits(found: Any, expected: Any) -> None:
+    for one, other in zip(found, expected, strict=True):
+        for name in ("boxes", "scores", "labels", "anchors"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert one.counters == other.counters
+
+
+def test_a_graph_gives_the_bits_of_plain_launches(load: Any) -> None:
+    with load("graph: required\n") as graph, load("graph: off\n") as plain:
+        for threshold in (0.25, 0.6, 0.1):
+            for pipeline in (graph, plain):
+                pipeline.set(score_threshold=threshold, iou_threshold=threshold)
+            for count in (1, 2, 6):
+                assert_same_bits(graph(PICTURES[:count]), plain(PICTURES[:count]))
+        assert_same_bits(graph.stream(PICTURES, depth=3), plain.stream(PICTURES, depth=1))
+
+
+def test_many_replays_give_the_same_bits(load: Any) -> None:
+    with load("graph: required\n") as pipeline:
+        expected = [pipeline(one)[0] for one in PICTURES]
+        assert any(len(one) for one in expected)
+        for _ in range(50):
+            assert_same_bits([pipeline(one)[0] for one in PICTURES], expected)
+
+
+def test_an_engine_on_the_host_is_no_part_of_a_graph(load: Any) -> None:
+    with load(kind="ort") as pipeline:
+        assert any("engine, runs outside the CUDA Graph" in note for note in pipeline.notes)
+        assert len(pipeline(PICTURES[0])[0])
+    with pytest.raises(CaptureError, match="'graph: required', but step 2 of 5, engine"):
+        load("graph: required\n", kind="ort")
+
+
+def test_threads_pipelines_and_the_collector_do_not_break_a_capture(load: Any) -> None:
+    import cupy
+
+    stop = threading.Event()
+
+    def disturb() -> None:
+        while not stop.is_set():
+            cupy.zeros(1000) + 1
+            gc.collect()
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        with load("graph: required\n") as first, load("graph: required\n") as second:
+            expected = [first(one)[0] for one in PICTURES]
+            assert_same_bits([second(one)[0] for one in PICTURES], expected)
+            wrong: list[Exception] = []
+
+            def call(pipeline: trtpatch.Pipeline) -> None:
+                try:
+                    for _ in range(20):
+                        assert_same_bits([pipeline(one)[0] for one in PICTURES], expected)
+                except Exception as error:
+                    wrong.append(error)
+
+            threads = [threading.Thread(target=call, args=(p,)) for p in (first, second, first)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+            assert not wrong
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_pytorch_gives_frames_and_takes_results(load: Any) -> None:
+    torch = pytest.importorskip("torch")
+    with load() as pipeline:
+        expected = pipeline(PICTURES[0])[0]
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            frame = torch.zeros((*PICTURES[0].shape[:2], 3), dtype=torch.uint8, device="cuda")
+            torch.cuda._sleep(20_000_000)  # the frame is still being written when it is handed over
+            frame.copy_(torch.from_numpy(PICTURES[0]))
+            results = pipeline(frame, stream=stream.cuda_stream)
+            frame.zero_()  # the caller's stream waits until the frame has been read
+            arrays = results.device(stream=stream.cuda_stream)[0]
+            boxes = torch.from_dlpack(arrays["detections_boxes"]) * 1
+        stream.synchronize()
+        assert_same_bits([results[0]], [expected])
+        np.testing.assert_array_equal(boxes[0, : len(expected)].cpu().numpy(), expected.boxes)
+
+
+def test_pinned_frames_are_the_callers_again_at_once(load: Any) -> None:
+    import cupy
+
+    with load() as pipeline:
+        expected = [pipeline(one)[0] for one in PICTURES]
+        room = max(one.nbytes for one in PICTURES)
+        memory = np.frombuffer(cupy.cuda.alloc_pinned_memory(room), np.uint8, room)
+        late = []
+        for one in PICTURES:
+            pinned = memory[: one.nbytes].reshape(one.shape)
+            pinned[...] = one
+            late.append(pipeline(pinned))
+        assert_same_bits([results[0] for results in late], expected)
+
+
+def test_a_picture_that_cannot_be_used_leaves_a_working_pipeline(load: Any) -> None:
+    with load() as pipeline:
+        expected = pipeline(PICTURES[0])[0]
+        with pytest.raises(InputError):
+            pipeline([PICTURES[0], np.zeros((3, 3), np.uint8)])
+        assert_same_bits([pipeline(PICTURES[0])[0]], [expected])
+    with pytest.raises(InputError, match="closed"):
+        pipeline(PICTURES[0])
+
+
+def test_no_memory_grows(load: Any) -> None:
+    import cupy
+
+    def free() -> int:
+        gc.collect()
+        cupy.get_default_memory_pool().free_all_blocks()
+        return int(cupy.cuda.Device().mem_info[0])
+
+    def cycle() -> None:
+        with load("graph: required\n") as pipeline:
+            for _ in pipeline.stream(PICTURES * 20):
+                pass
+
+    for _ in range(3):
+        cycle()
+    before = free()
+    for _ in range(20):
+        cycle()
+    assert before - free() < 8 << 20  # CUDA gives memory back in blocks of 2 MiB
