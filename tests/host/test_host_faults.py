@@ -73,7 +73,7 @@ def test_a_strange_width(bench):
 
 def test_an_unaligned_vector(bench):
     body = "args.out[0] = reinterpret_cast<const float4*>(args.out + 1)->x;"
-    fault(bench, body, at="reinterpret", kind="alignment", match="float4.* 16 bytes and is 4")
+    fault(bench, body, at="reinterpret", kind="alignment", match="float4.* 16 bytes and is 4 past")
 
 
 def test_a_null_pointer(bench):

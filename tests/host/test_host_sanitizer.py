@@ -113,17 +113,17 @@ def test_an_unaligned_float4(bench):
 @pytest.mark.parametrize(
     ("code", "kind", "message"),
     [
-        ("int i = (int)threadIdx.x + 2147483647; args.out[0] = i;", "undefined", "signed integer"),
-        ("args.out[0] = 1 << (threadIdx.x + 10);", "undefined", "shift exponent 32"),
-        ("args.out[0] = (int)(args.values[5] * 1e9f);", "undefined", "outside the range"),
-        ("args.out[0] = 5 / (int)args.values[0];", "division", "division by zero"),
+        ("args.out[threadIdx.x] = (int)threadIdx.x + 2147483647;", "undefined", "signed integer"),
+        ("args.out[threadIdx.x] = 1 << (threadIdx.x + 10);", "undefined", "shift exponent 32"),
+        ("args.out[threadIdx.x] = (int)(args.values[5] * 1e9f);", "undefined", "outside the range"),
+        ("args.out[threadIdx.x] = 5 / (int)args.values[0];", "division", "division by zero"),
     ],
 )
 def test_what_cpp_leaves_undefined(bench, code, kind, message):
     text = SIGNATURE + code + "\n}"
-    found = bench.sanitize(text, values=VALUES, out=np.zeros(1, np.int32))
-    assert [(one.file, one.line) for one in of_kind(found, kind)] == [(FILE, 3)]
-    assert message in of_kind(found, kind)[0].message
+    found = bench.sanitize(text, values=VALUES, out=np.zeros(32, np.int32))
+    assert {(one.kind, one.file, one.line) for one in found} == {(kind, FILE, 3)}
+    assert message in found[0].message
 
 
 def test_a_barrier_in_a_branch(bench):
@@ -224,6 +224,12 @@ def test_a_spinning_kernel_ends(bench):
     )
     (one,) = of_kind(found, "hang")
     assert one.entry == "kernel"
+
+
+def test_a_program_that_cannot_run_is_not_taken_for_a_clean_one(bench):
+    text = SIGNATURE + "args.out[0] = 1;\n}"
+    found = bench.sanitize(text, out=np.broadcast_to(np.float32(0), (1 << 45,)))
+    assert [one.kind for one in found] == ["crash"]
 
 
 def test_two_launches_that_pass_scratch_on(bench):

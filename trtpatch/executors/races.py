@@ -15,6 +15,7 @@ from trtpatch.cubins import Cubins
 from trtpatch.executors.findings import Finding, Place, author_files, place_of
 from trtpatch.executors.host_compiler import WATCHED
 from trtpatch.executors.replay import Job, Run, replay
+from trtpatch.executors.sanitizer_log import ENDINGS
 from trtpatch.plan import Launch
 
 _MESSAGE = re.compile(
@@ -55,6 +56,10 @@ def find_races(
     codes = {match[side] for _, match in seen for side in ("code", "other")} - {"0"}
     places = _places(replayed.program, sorted(codes), job)
     known = set()
+    for word, (kind, message) in ENDINGS.items():
+        if ending := re.search(rf"(?m)^trtpatch:{word} (.*)$", replayed.log):
+            told = f"{message.format(ending[1])} (while every access was watched)"
+            yield Finding(kind, launch.entry, "", 0, "", told)
     for launch, match in seen:
         finding = _finding(job, launch, match, places)
         key = (finding.kind, finding.file, finding.line, finding.buffer)

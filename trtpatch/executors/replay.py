@@ -85,6 +85,11 @@ class Replayed:
     results: bytes
     program: bytes
 
+    @property
+    def complete(self) -> bool:
+        """Whether every run came to its end. If not, the log says why."""
+        return "\ntrtpatch:end\n" in self.log
+
 
 def replay(
     job: Job, runs: Sequence[Run], recipe: Recipe, *, cubins: Cubins, timeout_s: float
@@ -118,8 +123,8 @@ def replay(
                 check=False,
             )
             log = done.stderr
-            if done.returncode < 0:
-                log += f"\ntrtpatch:killed {-done.returncode}\n".encode()
+            if done.returncode not in (0, 1):  # 1: it has reported a fault
+                log += f"\ntrtpatch:stopped {done.returncode}\n".encode()
         except subprocess.TimeoutExpired as late:
             log = (late.stderr or b"") + f"\ntrtpatch:timeout {timeout_s:g}\n".encode()
         result = folder / "result"

@@ -73,14 +73,16 @@ def sanitize(
     runs += [Run(seed, _POISONS[0]) for seed in range(1, shuffles + 1)]
     replayed = replay(job, runs, SANITIZED, cubins=cubins, timeout_s=timeout_s)
     findings = list(read_log(replayed.log, job))
-    if any(finding.spoils_results for finding in findings):
+    if not replayed.complete and not findings:
+        tail = "\n".join(replayed.log.splitlines()[-10:])
+        findings.append(Finding("crash", launches[0].entry, "", 0, "", f"ended early:\n{tail}"))
+    if not replayed.complete or any(finding.spoils_results for finding in findings):
         return tuple(dict.fromkeys(findings))
     outputs = [field for field in fields if field.role == "out"]
     size = sum(field.nbytes for field in outputs)
-    if len(replayed.results) == size * len(runs):
-        results = replayed.results
-        each = [meaning(_split(results[i * size :], outputs)) for i in range(len(runs))]
-        findings += _compare(each, tuple(launch.entry for launch in launches))
+    results = replayed.results
+    each = [meaning(_split(results[i * size :], outputs)) for i in range(len(runs))]
+    findings += _compare(each, tuple(launch.entry for launch in launches))
     orders = [Run(seed, _POISONS[0]) for seed in range(min(shuffles, 2) + 1)]
     findings += find_races(job, orders, cubins=cubins, timeout_s=timeout_s)
     return tuple(dict.fromkeys(findings))

@@ -31,6 +31,12 @@ _ADDRESS = re.compile(r"address (0x[0-9a-f]+)")
 _ACCESS = re.compile(r"(?P<how>READ|WRITE) (?:of size (?P<size>\d+)|memory access)")
 _GLOBAL = re.compile(r"is located (?P<distance>\d+) bytes .*? global variable '(?P<name>\w+)'")
 _LOCAL = re.compile(r"'(?P<name>\w+)'.*<== Memory access")
+ENDINGS = {
+    "timeout": ("hang", "not at its end after {} s: does it wait for a thread of another block?"),
+    "stopped": ("crash", "the program that ran it was stopped with code {}"),
+}
+"""What replay says of a program that did not come to its end."""
+
 _DYNAMIC_SHARED = "dynamic shared memory"
 _KINDS = {
     "misaligned address": "alignment",
@@ -84,7 +90,8 @@ class _Reader:
         elif match := _ADDRESS_ERROR.match(line):
             yield from self.finish()
             what = match["what"]
-            kind = "crash" if what == "stack-overflow" else "out-of-bounds"
+            outside = re.search("buffer|use-after|SEGV|BUS|unknown", what)
+            kind = "division" if what == "FPE" else "out-of-bounds" if outside else "crash"
             self._report = _Report(kind, what, address=_address(line))
             if what == "use-after-poison":  # replay.h poisons nothing else
                 self._report.variables.append((0, _DYNAMIC_SHARED))
@@ -109,11 +116,9 @@ class _Reader:
         elif word == "fault":
             kind, file, at, message = rest.split("\t", 3)
             yield Finding(kind, self._entry, file, int(at), "", message)
-        elif word == "timeout":
-            message = f"not at its end after {rest} s: does it wait for a thread of another block?"
-            yield Finding("hang", self._entry, "", 0, "", message)
-        elif word == "killed":
-            yield Finding("crash", self._entry, "", 0, "", f"ended by signal {rest}")
+        elif word in ENDINGS:
+            kind, message = ENDINGS[word]
+            yield Finding(kind, self._entry, "", 0, "", message.format(rest))
 
     def _add(self, report: _Report, line: str) -> None:
         if match := self._frame.match(line):

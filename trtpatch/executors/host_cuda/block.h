@@ -129,14 +129,14 @@ inline void report_divergence() {
         if (!first) first = &thread;
         unsigned together = 0;
         for (unsigned j = i; j < block.size; ++j) {
-            if (block.threads[j].state == State::returned || !(block.threads[j].site == thread.site))
-                continue;
+            const Thread& other = block.threads[j];
+            if (other.state == State::returned || !(other.site == thread.site)) continue;
             seen[j] = true;
             ++together;
         }
-        add("%s%u of %u threads wait in %s (%s:%d), the first is (%u, %u, %u)", counted++ ? "; " : "",
-            together, block.size, thread.site.call, thread.site.file, thread.site.line,
-            thread.index.x, thread.index.y, thread.index.z);
+        add("%s%u of %u threads wait in %s (%s:%d), the first is (%u, %u, %u)",
+            counted++ ? "; " : "", together, block.size, thread.site.call, thread.site.file,
+            thread.site.line, thread.index.x, thread.index.y, thread.index.z);
         if (thread.state == State::in_warp) add(" with mask 0x%08x", thread.mask);
     }
     if (returned) add("; %u returned", returned);

@@ -19,9 +19,9 @@ struct Check {
 [[noreturn]] inline void bad_pointer(const Check* check, uintptr_t address) {
     const Site site = {check->place.file, (int)check->place.line, ""};
     if (!address) fail("null", site, "a null pointer to %s is used", check->type->name);
-    fail("alignment", site, "a pointer to %s must be a multiple of %u bytes and is %u bytes past one",
-         check->type->name, 1u << check->log_alignment,
-         (unsigned)(address & ((1u << check->log_alignment) - 1)));
+    const unsigned alignment = 1u << check->log_alignment;
+    fail("alignment", site, "a pointer to %s must be a multiple of %u bytes and is %u past one",
+         check->type->name, alignment, (unsigned)(address & (alignment - 1)));
 }
 
 [[noreturn]] inline void bad_division(const Check* check) {

@@ -18,8 +18,9 @@ inline void each_lane(Warp& warp, unsigned lanes, Visit visit) {
 inline void exchange(Warp& warp, unsigned lanes) {
     each_lane(warp, lanes, [&](Thread& thread) {
         if (thread.mask & warp.returned)
-            return note("mask", thread.site, "%s: mask 0x%08x names lanes 0x%08x, which have returned",
-                        thread.site.call, thread.mask, thread.mask & warp.returned);
+            return note("mask", thread.site,
+                        "%s: mask 0x%08x names lanes 0x%08x, which have returned", thread.site.call,
+                        thread.mask, thread.mask & warp.returned);
         if (!(lanes >> thread.source & 1))
             return note("mask", thread.site,
                         "%s: lane %u reads lane %d, which takes no part (mask 0x%08x, %u threads)",
@@ -184,7 +185,9 @@ uint64_t shuffle(Shuffle how, unsigned mask, uint64_t bits, int by, int width, S
     int source = lane;
     switch (how) {
         case Shuffle::from: source = first | (by & (width - 1)); break;
-        case Shuffle::up: source = (unsigned)by > (unsigned)(lane - first) ? lane : lane - by; break;
+        case Shuffle::up:
+            source = (unsigned)by > (unsigned)(lane - first) ? lane : lane - by;
+            break;
         case Shuffle::down:
             source = (unsigned)by >= (unsigned)(first + width - lane) ? lane : lane + by;
             break;
