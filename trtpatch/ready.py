@@ -50,6 +50,7 @@ class Ready:
             return
         try:
             for shape, (engine, executor) in before._kept.items():
+                executor.wait()  # two executors must not run one engine at the same time
                 self._kept[shape] = engine, self._make(loaded.bind_to(engine, shape))
                 if executor is before.last:
                     self.last = self._kept[shape][1]

@@ -91,6 +91,9 @@ class Executor(Protocol):
     def reserve(self, depth: int) -> None:
         """Have room for so many batches under way at once."""
 
+    def wait(self) -> None:
+        """Wait for the batches that are under way."""
+
     def close(self) -> None:
         """Give up all memory; the executor cannot run any more."""
 

@@ -254,12 +254,16 @@ class GpuExecutor:
         with self._device:
             self._ring.at_least(depth)
 
-    def close(self) -> None:
-        """See `Executor.close`; waits for what is under way."""
+    def wait(self) -> None:
+        """See `Executor.wait`."""
         with self._device:
             self._stream.synchronize()
             self._copy_stream.synchronize()
             self._out_stream.synchronize()
+
+    def close(self) -> None:
+        """See `Executor.close`; waits for what is under way."""
+        self.wait()
         self._ring.close()
         del self._walk
         self._arrays.clear()

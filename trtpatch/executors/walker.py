@@ -117,6 +117,9 @@ class HostWalker:
     def reserve(self, depth: int) -> None:
         """See `Executor.reserve`; one batch at a time runs here."""
 
+    def wait(self) -> None:
+        """See `Executor.wait`; none is under way here."""
+
     def close(self) -> None:
         """See `Executor.close`."""
         self._calls.clear()
