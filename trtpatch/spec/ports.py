@@ -1,8 +1,8 @@
 """The ports: sets of tensors with a fixed meaning that patches meet at.
 
 The axis letters are the same in every contract, kernel and reference: N images, A anchors, M
-detections kept, B of them with a mask, K columns, R room. A patch that takes or gives a port names
-it in its contract and finds the port's tensors under `<port>_<tensor>`.
+detections kept, B of them with a mask, J key points, K columns, R room. A patch that takes or gives
+a port names it in its contract and finds the port's tensors under `<port>_<tensor>`.
 """
 
 from __future__ import annotations
