@@ -8,19 +8,32 @@ from trtpatch.errors import TrtpatchError
 
 if TYPE_CHECKING:
     from trtpatch.detections import Counters, Detections
+    from trtpatch.labels import Classification, Segmentation
     from trtpatch.masks import Masks
     from trtpatch.pipeline import Pipeline, load
     from trtpatch.results import Results
 
-__all__ = ["Counters", "Detections", "Masks", "Pipeline", "Results", "TrtpatchError", "load"]
+__all__ = [
+    "Classification",
+    "Counters",
+    "Detections",
+    "Masks",
+    "Pipeline",
+    "Results",
+    "Segmentation",
+    "TrtpatchError",
+    "load",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Classification": "trtpatch.labels",
     "Counters": "trtpatch.detections",
     "Detections": "trtpatch.detections",
     "Masks": "trtpatch.masks",
     "Pipeline": "trtpatch.pipeline",
     "Results": "trtpatch.results",
+    "Segmentation": "trtpatch.labels",
     "load": "trtpatch.pipeline",
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from trtpatch.errors import InputError
 from trtpatch.executors import Raw
+from trtpatch.labels import names_of
 from trtpatch.masks import Masks, runs
 from trtpatch.spec.ports import COUNTERS
 
@@ -95,8 +96,7 @@ class Detections:
     @property
     def names(self) -> list[str]:
         """Class name of each object; the index as text where the class has no name."""
-        known = self.class_names
-        return [known[i] if 0 <= i < len(known) else str(i) for i in self.labels.tolist()]
+        return names_of(self.labels, self.class_names)
 
     def to_supervision(self) -> Any:
         """The same as `supervision.Detections`, with the class names and anchors in its data.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.errors import MatchError
 from trtpatch.spec.dims import Expression, Value, format_shape, solve_shapes
-from trtpatch.spec.patch import TensorSpec
+from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
 from trtpatch.spec.registry import ENGINE, TensorPattern
 from trtpatch.spec.validate import choose
 
@@ -92,17 +92,21 @@ def match_chain(
     made = {name for patch in patches for name in patch.spec.outputs}
     gives: dict[str, TensorPattern] = {}
     takes: dict[str, TensorPattern] = {}
-    for patch in patches[: chain.index(ENGINE)]:
-        gives |= _patterns(patch.spec.outputs, bind)
-    for patch in patches[chain.index(ENGINE) :]:
-        takes |= {n: p for n, p in _patterns(patch.spec.inputs, bind).items() if n not in made}
+    begins: set[str] = set()
+    for index, patch in enumerate(patches):
+        before = index < chain.index(ENGINE)
+        own = _patterns(patch.spec.outputs if before else patch.spec.inputs, bind)
+        known = gives.keys() if before else takes.keys() | made
+        own = {name: pattern for name, pattern in own.items() if name not in known}
+        (gives if before else takes).update(own)
+        begins.update(list(own)[:1])
     unknown = sorted(bind.keys() - gives.keys() - takes.keys())
     if unknown:
         raise MatchError(
             f"'bind' names {unknown[0]!r}, which no patch of the chain takes from the engine or"
             f" gives to it.{choose(unknown[0], [*gives, *takes])}"
         )
-    names, _ = _fit(gives, takes, inputs, outputs, (), all_outputs=False)
+    names, _ = _fit(gives, takes, inputs, outputs, (), all_outputs=False, begins=begins)
     return Match(chain, {n: names[n] for n in gives}, {n: names[n] for n in takes})
 
 
@@ -132,11 +136,15 @@ def _fit(
     where: Sequence[Expression],
     *,
     all_outputs: bool,
+    begins: Collection[str] = (),
 ) -> tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]:
-    """The one way to give each pattern its tensors, and the symbols' values."""
+    """The one way to give each pattern its tensors, and the symbols' values.
+
+    The symbols of a contract are its own: `begins` has the first pattern of each.
+    """
     patterns = [*gives.items(), *takes.items()]
     pools = [inputs] * len(gives) + [outputs] * len(takes)
-    found = list(_assignments(patterns, pools, model_sizes(inputs), where))
+    found = list(_assignments(patterns, pools, model_sizes(inputs), where, begins))
     wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
     if not found:
         condition = f" where {', '.join(map(str, where))}" if where else ""
@@ -157,6 +165,9 @@ def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> li
     return [tensor for tensor in outputs if tensor.name not in names]
 
 
+_COMMON_SYMBOLS = frozenset({"N", *FRAMEWORK_SIZES})
+"""What the contracts of a chain agree on."""
+
 _Option = tuple[tuple[str, ...], Mapping[str, Value]]
 """Names of the tensors that a pattern may get, and the symbols' values then."""
 
@@ -166,6 +177,7 @@ def _assignments(
     pools: Sequence[Sequence[Tensor]],
     symbols: Mapping[str, Value],
     where: Sequence[Expression],
+    begins: Collection[str],
     used: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]]:
     """Every way to give each pattern its tensors so that shapes and conditions hold."""
@@ -177,10 +189,13 @@ def _assignments(
             pass
         return
     (name, pattern), rest = patterns[0], patterns[1:]
+    if name in begins:
+        symbols = {name: value for name, value in symbols.items() if name in _COMMON_SYMBOLS}
     free = [tensor for tensor in pools[0] if tensor.name not in used]
     options = (_groups if pattern.levels else _singles)(pattern, free, symbols)
     for names, known in options:
-        for more, final in _assignments(rest, pools[1:], known, where, used.union(names)):
+        taken = used.union(names)
+        for more, final in _assignments(rest, pools[1:], known, where, begins, taken):
             yield {name: names, **more}, final
 
 

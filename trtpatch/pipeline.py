@@ -73,7 +73,7 @@ class Pipeline:
         stream: int | None = None,
         timings: Timings | None = None,
     ) -> Results:
-        """Detect objects.
+        """Find out what is in pictures.
 
         Args:
             images: a path or `[H, W, 3]` uint8 array in the pipeline's channel order, on the
@@ -84,7 +84,8 @@ class Pipeline:
             timings: where given, milliseconds a step are added up in it.
 
         Returns:
-            One `Detections` a picture. On a GPU the call does not wait; looking at a result does.
+            One result a picture: `Detections`, or what else the chain ends in; see `Results`. On a
+            GPU the call does not wait; looking at a result does.
 
         Raises:
             InputError: a picture cannot be used.
@@ -109,7 +110,7 @@ class Pipeline:
     def stream(
         self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3
     ) -> Iterator[Any]:
-        """Detect objects in pictures as they come, copying and computing at the same time.
+        """Find out what is in pictures as they come, copying and computing at the same time.
 
         Args:
             images: pictures as for a call, taken as they are needed.
@@ -117,7 +118,7 @@ class Pipeline:
             depth: batches under way at once, at most.
 
         Returns:
-            One `Detections` a picture, in order. It may be closed early.
+            One result a picture, in order. It may be closed early.
 
         Raises:
             InputError: `depth` is less than 1, or a picture cannot be used.

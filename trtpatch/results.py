@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from trtpatch.detections import Detections
 from trtpatch.executors import Raw
+from trtpatch.labels import Classification, Segmentation
 
-_MAKERS = {"detections_count": Detections.of}
+_MAKERS: dict[str, Callable[[Raw, int, tuple[int, int], tuple[str, ...]], Any]] = {
+    "detections_count": Detections.of,
+    "classification_scores": Classification.of,
+    "segmentation_sizes": Segmentation,
+}
 """For a field that a result's port has, what makes the result."""
 
 
 class Results(Sequence[Any]):
-    """The results of a call, one entry a picture: `Detections`."""
+    """The results of a call, one entry a picture.
+
+    What they are depends on the chain: `Detections`, `Classification` or `Segmentation`.
+    """
 
     def __init__(
         self,

@@ -8,71 +8,24 @@
 // in float32 and 50 masks as large as 720 x 1280: 3.3 MB read and 5.8 MB written, 2.3 us at 4 TB/s.
 //
 // 1. assemble: a block has a tile of prototype pixels and sums up all masks that need it, eight at
-//    a time, so that the prototypes leave the cache's first level once. Its first block also lays
+//    a time; the tile stays in the first level of the cache meanwhile. Its first block also lays
 //    the masks out. What it finds in a tile comes in any order; no result depends on it.
 // 2. fill: a thread writes words of 32 neighbouring pixels; it reads a logit again only where the
 //    pixels come to the next one.
 //
 // All work is that of the detections that there are, whatever room there is.
+#include "../sampling.cuh"
 
 constexpr unsigned int ALL = 0xffffffffu;
 constexpr int WARP = 32;
-constexpr int TILE_W = 32, TILE_H = 4;      // prototype pixels a block, as in the contract
-constexpr int THREADS = TILE_W * TILE_H;    // a block, as in the contract
-constexpr int TOGETHER = 8;                 // masks summed up at once
-constexpr int PIXELS = 32;                  // of a word
+constexpr int TILE_W = 32, TILE_H = 4;   // prototype pixels a block, as in the contract
+constexpr int THREADS = TILE_W * TILE_H; // a block, as in the contract
+constexpr int TOGETHER = 8;              // masks summed up at once
+constexpr int PIXELS = 32;               // of a word
 
 __device__ int masks_wanted(const Args& args, int image)
 {
     return min(args.detections_count[image], args.B);
-}
-
-// ---- From frame pixels to prototype pixels.
-
-struct Axis
-{
-    float step, origin; // a frame pixel's centre lies at (pixel + 0.5) * step + origin
-    int low, high;      // prototype pixels that show the frame, not the padding beside it
-};
-
-struct Sample // two neighbours on an axis, and the weight of the second
-{
-    int first, second;
-    float weight;
-};
-
-__device__ Axis make_axis(float scale, float before, float size, int model, int room)
-{
-    const float ratio = float(room) / float(model);
-    const float begin = before * ratio, end = (size / scale + before) * ratio;
-    const int low = min(max(int(ceilf(begin - 0.5f)), 0), room - 1);
-    const int high = min(max(int(ceilf(end - 0.5f)) - 1, low), room - 1);
-    return {ratio / scale, begin - 0.5f, low, high};
-}
-
-__device__ Axis axis_x(const Args& args, int image)
-{
-    const float* geometry = args.geometry + 6ull * image;
-    return make_axis(geometry[0], geometry[2], geometry[4], args.model_W, args.W);
-}
-
-__device__ Axis axis_y(const Args& args, int image)
-{
-    const float* geometry = args.geometry + 6ull * image;
-    return make_axis(geometry[1], geometry[3], geometry[5], args.model_H, args.H);
-}
-
-__device__ Sample sample(const Axis& axis, int pixel)
-{
-    const float at = (float(pixel) + 0.5f) * axis.step + axis.origin;
-    const float inside = fminf(fmaxf(at, float(axis.low)), float(axis.high));
-    const int first = int(inside);
-    return {first, min(first + 1, axis.high), inside - float(first)};
-}
-
-__device__ float blend(float first, float second, float weight)
-{
-    return first + (second - first) * weight;
 }
 
 // ---- Where masks lie.

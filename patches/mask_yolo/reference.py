@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from trtpatch.sampling import Axis, axes, blend
 
 
 def mask_yolo(args: Any) -> None:
@@ -41,38 +43,6 @@ def mask_yolo(args: Any) -> None:
         args.masks_used[n] = used
 
 
-class Axis(NamedTuple):
-    """From frame pixels to prototype pixels, which show the frame from `low` to `high`."""
-
-    step: np.float32
-    origin: np.float32
-    low: int
-    high: int
-
-    def samples(self, first: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each of `count` frame pixels, two prototype pixels and the second one's weight."""
-        pixels = np.arange(first, first + count).astype(np.float32)
-        at = (pixels + np.float32(0.5)) * self.step + self.origin
-        at = at.clip(np.float32(self.low), np.float32(self.high))
-        left = at.astype(np.int64)
-        return left, np.minimum(left + 1, self.high), at - left.astype(np.float32)
-
-
-def axes(args: Any, n: int) -> list[Axis]:
-    """Across and down."""
-    found = []
-    sizes = ((args.model_W, args.W), (args.model_H, args.H))
-    for (model, room), geometry in zip(sizes, args.geometry[n].reshape(3, 2).T, strict=True):
-        scale, before, size = geometry
-        ratio = np.float32(room) / np.float32(model)
-        half = np.float32(0.5)
-        begin, end = before * ratio, (size / scale + before) * ratio
-        low = min(max(int(np.ceil(begin - half)), 0), room - 1)
-        high = min(max(int(np.ceil(end - half)) - 1, low), room - 1)
-        found.append(Axis(ratio / scale, begin - half, low, high))
-    return found
-
-
 def crop(box: np.ndarray) -> np.ndarray:
     """x, y, width and height of the pixels whose left upper corners lie in a box."""
     corners = np.ceil(box).astype(np.int64)
@@ -92,9 +62,3 @@ def above_threshold(
     rows = blend(logits[upper], logits[lower], weight[:, None])
     left, right, weight = across.samples(x, width)
     return blend(rows[:, left], rows[:, right], weight) > np.float32(args.mask_threshold)
-
-
-def blend(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The first at weight 0, the second at weight 1."""
-    with np.errstate(invalid="ignore"):
-        return first + (second - first) * weight

@@ -162,6 +162,17 @@ def test_a_chain_binds_by_the_contracts_or_by_name() -> None:
         match_chain(chain, patches, {"heads": "b"}, IMAGE_640, outputs)
 
 
+def test_each_contract_of_a_chain_has_symbols_of_its_own() -> None:
+    catalog = Catalog()
+    chain = ("resize_letterbox", "engine", "decode_yolov8", "gather_columns", "mask_yolo")
+    patches = [catalog.patch(name) for name in chain if name != "engine"]
+    outputs = [tensor("a", 1, 116, 8400), tensor("b", 1, 32, 160, 160)]  # H is 640 and 160
+    found = match_chain(chain, patches, {}, IMAGE_640, outputs)
+    assert found.outputs == {"head": ("a",), "protos": ("b",)}
+    with pytest.raises(MatchError, match=r"wants image .*; head .*; protos"):
+        match_chain(chain, patches, {}, IMAGE_640, [outputs[0], tensor("b", 2, 32, 160, 160)])
+
+
 def test_a_raw_output_for_a_chain_that_wants_five_tensors(tmp_path: Path) -> None:
     names = ["boxes", "scores", "classes", "count", "extra"]
     wanted = ", ".join(f"{name}: [N, {i + 2}]" for i, name in enumerate(names))

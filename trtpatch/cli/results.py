@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from trtpatch.detections import Counters, Detections
+    from trtpatch.labels import Classification, Segmentation
     from trtpatch.loaded import Loaded
 
 _STDOUT = "-"
 
 
 class Output:
-    """Takes one picture's detections after the other; a context, so that files are finished."""
+    """Takes one picture's result after the other; a context, so that files are finished."""
 
     def __init__(
         self, copies: Mapping[Path, Path], *, json_file: str | None, jsonl_file: str | None
@@ -72,13 +73,18 @@ class Output:
         who = f"executor {loaded.executor_name}, engine {info.flavour} {info.version}"
         click.echo(f"{loaded.path}: {who}", err=not self._tables)
 
-    def add(self, path: Path, pixels: np.ndarray[Any, Any], found: Detections) -> None:
-        """Take the detections of one picture.
+    def add(
+        self,
+        path: Path,
+        pixels: np.ndarray[Any, Any],
+        found: Detections | Classification | Segmentation,
+    ) -> None:
+        """Take the result of one picture.
 
         Args:
             path: the picture's file.
             pixels: `[H, W, 3]` uint8 RGB.
-            found: its detections.
+            found: what is in it.
         """
         row = json.dumps({"image": str(path), **found.to_dict()}, ensure_ascii=False)
         if self._json_file is not None:
@@ -87,15 +93,15 @@ class Output:
             click.echo(row, file=self._lines)
         copy = self._copies.get(path)
         if copy is not None:
-            from trtpatch.pictures import draw, save_picture
+            from trtpatch.drawing import draw
+            from trtpatch.pictures import save_picture
 
             save_picture(draw(pixels, found), copy)
         if self._tables:
             _show_table(path, found)
         else:
             drawn = f" -> {copy}" if copy else ""
-            counted = _counted(found.counters)
-            click.echo(f"{path}: {len(found)} found ({counted}){drawn}", err=self.uses_stdout)
+            click.echo(f"{path}: {_in_words(found)}{drawn}", err=self.uses_stdout)
 
 
 def show_times(times: Sequence[Mapping[str, float]], *, batch: int, err: bool) -> None:
@@ -121,17 +127,46 @@ def show_times(times: Sequence[Mapping[str, float]], *, batch: int, err: bool) -
     tables.echo_table(columns, rows, title=f"\n{title}; the first one sets things up", err=err)
 
 
-def _show_table(path: Path, found: Detections) -> None:
+def _show_table(path: Path, found: Detections | Classification | Segmentation) -> None:
     from trtpatch.cli import tables
+    from trtpatch.detections import Detections
 
-    tables.echo_title(f"\n{path}  {found.width} x {found.height} px, {len(found)} found")
-    rows = zip(found.names, found.scores.tolist(), found.boxes.tolist(), strict=True)
-    if len(found):
-        tables.echo_table(
-            ("name", ">score", ">x1", ">y1", ">x2", ">y2"),
-            [(name, f"{score:.3f}", *(f"{side:.1f}" for side in box)) for name, score, box in rows],
-        )
-    click.echo(_counted(found.counters))
+    number = f", {len(found)} found" if isinstance(found, Detections) else ""
+    tables.echo_title(f"\n{path}  {found.width} x {found.height} px{number}")
+    columns, rows = _table(found)
+    if rows:
+        tables.echo_table(columns, rows)
+    if isinstance(found, Detections):
+        click.echo(_counted(found.counters))
+
+
+def _table(
+    found: Detections | Classification | Segmentation,
+) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Columns and rows; numbers go to the right."""
+    from trtpatch.detections import Detections
+    from trtpatch.labels import Classification
+
+    if isinstance(found, Detections):
+        objects = zip(found.names, found.scores.tolist(), found.boxes.tolist(), strict=True)
+        return ("name", ">score", ">x1", ">y1", ">x2", ">y2"), [
+            (name, f"{score:.3f}", *(f"{side:.1f}" for side in box)) for name, score, box in objects
+        ]
+    if isinstance(found, Classification):
+        classes = zip(found.names, found.scores.tolist(), strict=True)
+        return ("name", ">score"), [(name, f"{score:.3f}") for name, score in classes]
+    return ("name", ">pixels"), [(area["name"], str(area["pixels"])) for area in found.areas()]
+
+
+def _in_words(found: Detections | Classification | Segmentation) -> str:
+    from trtpatch.detections import Detections
+    from trtpatch.labels import Classification
+
+    if isinstance(found, Detections):
+        return f"{len(found)} found ({_counted(found.counters)})"
+    if isinstance(found, Classification):
+        return f"{found.names[0]} ({found.scores[0]:.3f})"
+    return ", ".join(area["name"] for area in found.areas())
 
 
 def _counted(counters: Counters) -> str:

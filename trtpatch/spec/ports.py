@@ -126,5 +126,25 @@ PORTS = {
             ),
             result=True,
         ),
+        Port(
+            "classification",
+            "The likeliest classes of a whole picture, the likeliest first, equal ones by number.",
+            (
+                PortTensor("scores", "float32", ("N", "K")),
+                PortTensor("classes", "int32", ("N", "K")),
+            ),
+            result=True,
+        ),
+        Port(
+            "segmentation",
+            "A class for each pixel, row after row, as many as height times width (`sizes`); none"
+            " where there is not so much room.",
+            (
+                PortTensor("classes", "uint8", ("N", "R"), used="used", lazy=True),
+                PortTensor("sizes", "int32", ("N", 2)),
+                PortTensor("used", "int32", ("N",)),
+            ),
+            result=True,
+        ),
     )
 }

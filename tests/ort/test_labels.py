@@ -1,0 +1,166 @@
+"""Classes of pictures and of pixels, through whole pipelines, against ONNX Runtime's operators."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import scipy.special
+from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
+
+import trtpatch
+from trtpatch.cli import main
+from trtpatch.errors import InputError
+
+SIZE = (64, 96)
+CLASSES = 7
+RANDOM = np.random.default_rng(0)
+WEIGHTS = RANDOM.normal(0, 4, (CLASSES, 3, 5, 5)).astype(np.float32)
+
+
+def save(path, nodes, outputs, **constants):
+    """A model that takes `image`, with a convolution `maps` before the given nodes."""
+    first = helper.make_node("Conv", ["image", "weights"], ["maps"], pads=[2] * 4, strides=[2, 2])
+    values = {"weights": WEIGHTS, **constants}
+    graph = helper.make_graph(
+        [first, *nodes],
+        "model",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, *SIZE])],
+        [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in outputs],
+        [numpy_helper.from_array(value, name) for name, value in values.items()],
+    )
+    opset = helper.make_opsetid("", 17)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), path)
+    return path
+
+
+def classifier(path):
+    pooled = helper.make_node("GlobalMaxPool", ["maps"], ["pooled"])
+    flat = helper.make_node("Flatten", ["pooled"], ["logits"])
+    return save(path, [pooled, flat], [("logits", TensorProto.FLOAT, [1, CLASSES])])
+
+
+def segmenter(path):
+    half = [SIZE[0] // 2, SIZE[1] // 2]
+    node = helper.make_node("Identity", ["maps"], ["logits"])
+    return save(path, [node], [("logits", TensorProto.FLOAT, [1, CLASSES, *half])])
+
+
+def segmenter_to(path, frame):
+    """The same with OpenVINO's and TensorRT's usual end: resize to the frame, best class."""
+    nodes = [
+        helper.make_node(
+            "Resize",
+            ["maps", "", "", "sizes"],
+            ["large"],
+            mode="linear",
+            coordinate_transformation_mode="half_pixel",
+        ),
+        helper.make_node("ArgMax", ["large"], ["labels"], axis=1, keepdims=0),
+    ]
+    sizes = [1, CLASSES, *frame]
+    outputs = [("labels", TensorProto.INT64, [1, *frame]), ("large", TensorProto.FLOAT, sizes)]
+    return save(path, nodes, outputs, sizes=np.int64(sizes))
+
+
+def write_pipeline(model, patch, **params):
+    path = model.with_name("pipeline.yaml")
+    chosen = {"resize_letterbox": {"fit": "stretch"}, patch: params}
+    chain = ["resize_letterbox", "engine", patch]
+    content = {"engine": {"path": model.name}, "chain": chain, "params": chosen}
+    path.write_text(json.dumps({**content, "labels": list("abcde")}))
+    return path
+
+
+def picture(height, width):
+    smooth = Image.fromarray(RANDOM.integers(0, 256, (9, 13, 3), dtype=np.uint8))
+    return np.asarray(smooth.resize((width, height), Image.Resampling.BICUBIC))
+
+
+def infer(model, pixels):
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    image = pixels.transpose(2, 0, 1)[None] / np.float32(255)
+    return session.run(None, {"image": image})
+
+
+@pytest.mark.parametrize("executor", ["cpu", "host"])
+def test_classes_of_a_picture(tmp_path, executor):
+    model = classifier(tmp_path / "model.onnx")
+    pixels = picture(*SIZE)
+    with trtpatch.load(write_pipeline(model, "classify_topk"), executor=executor) as pipeline:
+        found = pipeline(pixels)[0]
+    assert isinstance(found, trtpatch.Classification)
+    (logits,) = infer(model, pixels)
+    scores = scipy.special.softmax(logits[0])
+    order = np.argsort(-logits[0], kind="stable")[:5]
+    assert len(found) == 5
+    np.testing.assert_array_equal(found.labels, order)
+    np.testing.assert_allclose(found.scores, scores[order], rtol=1e-5)
+    assert found.names == ["abcde56"[label] for label in order]
+    best = found.to_dict()["classes"][0]
+    assert best == {"score": found.scores[0], "label": order[0], "name": found.names[0]}
+
+
+@pytest.mark.parametrize("executor", ["cpu", "host"])
+@pytest.mark.parametrize("frame", [SIZE, (130, 201), (41, 33)])
+def test_classes_of_a_pictures_pixels(tmp_path, frame, executor):
+    model = segmenter(tmp_path / "model.onnx")
+    pixels = picture(*frame)
+    with trtpatch.load(write_pipeline(model, "segment_argmax"), executor=executor) as pipeline:
+        found = pipeline(pixels)[0]
+    assert isinstance(found, trtpatch.Segmentation)
+    small = picture_as_the_model_gets_it(pixels)
+    labels, large = infer(segmenter_to(tmp_path / "to_frame.onnx", frame), small)
+    first, second = np.sort(large[0], axis=0)[:-3:-1]
+    sure = first - second > 1e-4
+    assert found.labels.shape == frame
+    assert sure.mean() > 0.999
+    np.testing.assert_array_equal(found.labels[sure], labels[0][sure])
+    areas = {area["label"]: area["pixels"] for area in found.to_dict()["areas"]}
+    assert areas == dict(zip(*np.unique(found.labels, return_counts=True), strict=True))
+
+
+def picture_as_the_model_gets_it(pixels):
+    from tests.patch_runs import run
+
+    params = {"fit": "stretch", "scale": 1.0}
+    shapes = {"image": (1, 3, *SIZE)}
+    image = run("resize_letterbox", {"frame_images": [pixels]}, params, shapes)["image"]
+    return image[0].transpose(1, 2, 0)
+
+
+def test_a_picture_without_room_says_so(tmp_path):
+    path = write_pipeline(segmenter(tmp_path / "model.onnx"), "segment_argmax", room_pixels=2000)
+    with trtpatch.load(path, executor="cpu") as pipeline:
+        large, small = pipeline([picture(50, 41), picture(40, 50)])
+        with pytest.raises(InputError, match="41 x 50 has 2050 pixels, more than there is room"):
+            _ = large.labels
+        assert small.labels.shape == (40, 50)
+
+
+def test_the_command_line_shows_classes(tmp_path):
+    Image.fromarray(picture(50, 70)).save(tmp_path / "photo.png")
+    photo = str(tmp_path / "photo.png")
+    path = write_pipeline(classifier(tmp_path / "c.onnx"), "classify_topk", top=2)
+    ran = CliRunner().invoke(main, ["run", str(path), photo, "--executor", "cpu"])
+    assert ran.exit_code == 0, ran.output
+    assert "70 x 50 px" in ran.stdout
+    assert "score" in ran.stdout
+    saved = tmp_path / "drawn.png"
+    ran = CliRunner().invoke(
+        main, ["run", str(path), photo, "--executor", "cpu", "--save", str(saved)]
+    )
+    assert ran.exit_code == 0, ran.output
+    path = write_pipeline(segmenter(tmp_path / "s.onnx"), "segment_argmax")
+    ran = CliRunner().invoke(main, ["run", str(path), photo, "--executor", "cpu"])
+    assert ran.exit_code == 0, ran.output
+    assert "pixels" in ran.stdout
+    before = np.asarray(Image.open(saved)).copy()
+    ran = CliRunner().invoke(
+        main, ["run", str(path), photo, "--executor", "cpu", "--save", str(saved)]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert (np.asarray(Image.open(saved)) != before).mean() > 0.9
