@@ -153,7 +153,8 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
         parts = ["unit.o", "runtime.o", "-o", "unit.out"]
         _run(unit, [*compiler, "-pthread", *recipe.linking, *parts], folder)
         data = (folder / "unit.out").read_bytes()
-    return data, cubins.put(key, data, suffix=recipe.suffix)
+    notes = {"compiler": Path(compiler[0]).name}
+    return data, cubins.put(key, data, suffix=recipe.suffix, notes=notes)
 
 
 def _runtime(unit: Unit, recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins) -> bytes:
