@@ -1,10 +1,12 @@
 // Greedy suppression, truly sequential in its outcome: in the order of the candidates, one is kept
 // unless a kept one before it suppresses it. What that means is the patch's own: its Rule has
-//   Item                                     what is compared: a shape and its label
-//   item(args, at)                           the Item of the candidate in row `at`
-//   suppresses(better, one, threshold)       of Items whose labels do not keep them apart
-//   write(args, image, row, at)              a detection, besides what every patch writes
-//   clear(args, image, row)                  the same of an empty row
+//   Item                               what is compared: a shape and its label
+//   item(args, at)                     the Item of the candidate in row `at`
+//   Limit, limit(threshold)            what the tests compare with
+//   could(better, one, limit)          a quick test that finds all that suppress and few others
+//   suppresses(better, one, limit)     of those
+//   write(args, image, row, at)        a detection, besides what every patch writes
+//   clear(args, image, row)            the same of an empty row
 //
 // Blocks take tickets, so that a block waits only for blocks that already run. Each decides CHUNK
 // neighbours in the order: it tests them against the kept ones of each chunk before it, as soon as
@@ -24,7 +26,7 @@ template <typename Item> struct Chunk // in shared memory
 {
     Item own[CHUNK];
     Item earlier[CHUNK];               // kept ones of one chunk before, 32 places a word
-    int slots[CHUNK];                  // the candidates' own
+    int slots[CHUNK];
     int earlier_count[WORDS];
     unsigned int rivals[WORDS][CHUNK]; // which of the word's candidates could suppress this one
     unsigned int dead[WORDS];          // suppressed by an earlier chunk
@@ -42,11 +44,22 @@ __device__ inline float threshold_for(const Args& args, int label)
     return own ? args.class_iou_thresholds[label] : *args.iou_threshold;
 }
 
-template <typename Rule, typename Item>
-__device__ inline bool could_suppress(const Item& better, const Item& one, float threshold)
+// Which of up to 32 better ones suppress this one, a bit each.
+template <typename Rule, typename Item, typename Limit>
+__device__ inline unsigned int suppressors(const Item* better, int count, const Item& one,
+                                           const Limit& limit)
 {
-    if (Args::class_aware && better.label != one.label) return false;
-    return Rule::suppresses(better, one, threshold);
+    unsigned int could = 0, found = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) {
+        if (Args::class_aware && better[i].label != one.label) continue;
+        if (Rule::could(better[i], one, limit)) could |= 1u << i;
+    }
+    for (; could; could &= could - 1) {
+        const int i = __ffs(could) - 1;
+        if (Rule::suppresses(better[i], one, limit)) found |= 1u << i;
+    }
+    return found;
 }
 
 // Waits until the 32 candidates of a verdict word are decided; says which are kept.
@@ -56,6 +69,25 @@ __device__ inline unsigned int await(const volatile unsigned long long* word)
     do verdict = *word;
     while (!(verdict & DECIDED));
     return static_cast<unsigned int>(verdict);
+}
+
+// Finds which of the chunk's candidates suppress which, each warp 32 of one word and 32 of another.
+template <typename Rule, typename Item>
+__device__ void find_rivals(const Args& args, Chunk<Item>& chunk, int places)
+{
+    const int lane = threadIdx.x % WARP;
+    for (int pair = threadIdx.x / WARP; pair < WORDS * (WORDS + 1) / 2; pair += PARTS * WORDS) {
+        int word = 0, better = pair;
+        while (better > word) better -= ++word;
+        const int place = word * WARP + lane, count = min(places - better * WARP, WARP);
+        unsigned int rivals = 0;
+        if (place < places) {
+            const Item one = chunk.own[place];
+            const auto limit = Rule::limit(threshold_for(args, one.label));
+            rivals = suppressors<Rule>(chunk.own + better * WARP, count, one, limit);
+        }
+        chunk.rivals[better][place] = better < word ? rivals : rivals & below(lane);
+    }
 }
 
 // Settles 32 candidates among themselves, one a lane. Each round keeps those that no open candidate
@@ -102,7 +134,7 @@ __device__ int fill_slots(const Args& args, int image, int count, int index, Chu
     int passed;
     if (count <= CHUNK) {
         passed = sort_run(args, image, count, 0, chunk.run);
-        if (i < CHUNK && chunk.run.keys[i] != ABSENT) chunk.slots[chunk.run.places[i]] = i;
+        if (i < passed) chunk.slots[i] = chunk.run.slots[i];
     } else {
         const int place = index * CHUNK + i;
         passed = args.passed[image];
@@ -137,15 +169,10 @@ __device__ bool suppress_next(const Args& args, int image)
     if (part == 0 && present) chunk.own[place] = Rule::item(args, base + chunk.slots[place]);
     if (threadIdx.x < WORDS) chunk.dead[threadIdx.x] = 0;
     __syncthreads();
-    const Item own = present ? chunk.own[place] : Item{};
-    const float threshold = threshold_for(args, own.label);
-    for (int w = part; w <= word; w += PARTS) {
-        unsigned int rivals = 0;
-        for (int i = 0; i < WARP && present && w * WARP + i < place; ++i)
-            if (could_suppress<Rule>(chunk.own[w * WARP + i], own, threshold)) rivals |= 1u << i;
-        chunk.rivals[w][place] = rivals;
-    }
+    find_rivals<Rule>(args, chunk, places);
 
+    const Item own = present ? chunk.own[place] : Item{};
+    const auto limit = Rule::limit(threshold_for(args, own.label));
     int kept_before = 0;
     bool dead = false;
     for (int earlier = 0; earlier < index; ++earlier) {
@@ -157,9 +184,8 @@ __device__ bool suppress_next(const Args& args, int image)
             if (lane == 0) chunk.earlier_count[word] = __popc(kept);
         }
         __syncthreads();
-        for (int w = part; w < WORDS; w += PARTS)
-            for (int i = 0; i < chunk.earlier_count[w] && present && !dead; ++i)
-                dead = could_suppress<Rule>(chunk.earlier[w * WARP + i], own, threshold);
+        for (int w = part; w < WORDS && present && !dead; w += PARTS)
+            dead = suppressors<Rule>(chunk.earlier + w * WARP, chunk.earlier_count[w], own, limit);
         for (int w = 0; w < WORDS; ++w) kept_before += chunk.earlier_count[w];
         __syncthreads();
     }

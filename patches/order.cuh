@@ -60,33 +60,40 @@ template <typename Piece> __device__ void share(int* counts, int pieces, Piece p
 struct Run // in shared memory
 {
     unsigned long long keys[CHUNK]; // of the slots from the run's first on
-    int places[CHUNK];              // of those that are not absent, counted from 0
+    int places[CHUNK];              // of those slots: how many keys are larger
+    int slots[CHUNK];               // in their order, counted from the run's first
 };
 
-// Gives the candidates of slots `first` to `first + CHUNK - 1` their places; how many there are.
+// Sorts the candidates of slots `first` to `first + CHUNK - 1`; how many are not absent.
 __device__ inline int sort_run(const Args& args, int image, int count, int first, Run& run)
 {
-    const unsigned long long base = 1ull * image * args.A;
+    const unsigned long long base = 1ull * image * args.A + first;
     const int slot = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
     if (part == 0) {
-        run.keys[slot] = first + slot < count ? key_of(args, base + first + slot) : ABSENT;
+        run.keys[slot] = first + slot < count ? key_of(args, base + slot) : ABSENT;
         run.places[slot] = 0;
     }
     const int present = __syncthreads_count(part == 0 && run.keys[slot] != ABSENT);
     const unsigned long long own = run.keys[slot];
-    const unsigned int own_score = own >> 32;
+    const int in_run = min(count - first, CHUNK);
     int before = 0;
-    for (int other = part; other < min(count - first, CHUNK); other += PARTS) {
-        const unsigned long long key = run.keys[other];
-        const unsigned int score = key >> 32; // most are told apart by it
-        if (score != own_score)
-            before += score > own_score;
-        else if (key != own)
-            before += key > own;
-        else if (other != slot && own != ABSENT)
-            before += first_of_equals(args, base, first + other, first + slot);
-    }
+#pragma unroll 4
+    for (int other = part; other < in_run; other += PARTS) before += run.keys[other] > own;
     atomicAdd(&run.places[slot], before);
+    __syncthreads();
+
+    const bool writes = part == 0 && own != ABSENT;
+    if (writes) run.slots[run.places[slot]] = slot;
+    __syncthreads();
+    const bool equals = writes && run.slots[run.places[slot]] != slot; // two took one place
+    if (!__syncthreads_or(equals)) return present;
+    if (writes) {
+        int place = run.places[slot];
+        for (int other = 0; other < in_run; ++other)
+            if (run.keys[other] == own && other != slot)
+                place += first_of_equals(args, base, other, slot);
+        run.slots[place] = slot;
+    }
     __syncthreads();
     return present;
 }
@@ -94,15 +101,15 @@ __device__ inline int sort_run(const Args& args, int image, int count, int first
 // Sorts run `index` of an image and puts it where `find_places` looks.
 __device__ inline void store_run(const Args& args, int image, int count, int index, Run& run)
 {
-    const int first = index * CHUNK, slot = threadIdx.x;
+    const int first = index * CHUNK, place = threadIdx.x;
     const unsigned long long room = room_of(args, image) + first;
     const int present = sort_run(args, image, count, first, run);
-    if (slot < CHUNK && run.keys[slot] != ABSENT) {
-        args.run_keys[room + run.places[slot]] = run.keys[slot];
-        args.run_slots[room + run.places[slot]] = first + slot;
+    if (place < CHUNK) {
+        const int slot = place < present ? run.slots[place] : 0;
+        args.run_keys[room + place] = place < present ? run.keys[slot] : ABSENT;
+        args.run_slots[room + place] = first + slot;
     }
-    if (slot < CHUNK && slot >= present) args.run_keys[room + slot] = ABSENT;
-    if (slot == 0) atomicAdd(&args.passed[image], present);
+    if (place == 0) atomicAdd(&args.passed[image], present);
 }
 
 // ---- Across runs.

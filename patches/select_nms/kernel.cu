@@ -7,15 +7,6 @@
 // K * (kept boxes) overlaps, spread over the GPU.
 #include "../greedy.cuh"
 
-// Whether a / b > threshold, as the division rounds it; where that is clear, a product tells.
-__device__ bool quotient_above(float a, float b, float threshold)
-{
-    const float product = threshold * b;
-    if (product > 0.0f && a > product * 1.000001f) return true;
-    if (a < product * 0.999999f) return false;
-    return a / b > threshold;
-}
-
 struct Overlaps
 {
     struct Item
@@ -25,21 +16,43 @@ struct Overlaps
         int label;
     };
 
+    // IoU > t means that more than t / (1 + t) of the areas is common; `below` is two millionths
+    // less, so that the roundings of the division cannot matter.
+    struct Limit
+    {
+        float threshold, below;
+    };
+
     static __device__ Item item(const Args& args, unsigned long long at)
     {
         const Box box = reinterpret_cast<const Box*>(args.candidates_boxes)[at];
-        return {box, (box.x2 - box.x1) * (box.y2 - box.y1), args.candidates_classes[at]};
+        const float area = (box.x2 - box.x1) * (box.y2 - box.y1);
+        return {box, fmaxf(area, 0.0f), args.candidates_classes[at]}; // turned inside out: none
     }
 
-    static __device__ bool suppresses(const Item& better, const Item& one, float threshold)
+    static __device__ Limit limit(float threshold)
     {
-        const Box a = better.box, b = one.box;
+        return {threshold, threshold / (1.0f + threshold) * 0.999998f};
+    }
+
+    static __device__ float common(Box a, Box b)
+    {
         const float width = fminf(a.x2, b.x2) - fmaxf(a.x1, b.x1);
         const float height = fminf(a.y2, b.y2) - fmaxf(a.y1, b.y1);
-        if (!(width > 0.0f && height > 0.0f)) return false;
-        const float common = width * height, all = better.area + one.area - common;
-        if (Args::metric == Args::metric_iou) return quotient_above(common, all, threshold);
-        return common / all - distance(a, b) > threshold;
+        return fmaxf(width, 0.0f) * height; // above 0 only where they meet
+    }
+
+    static __device__ bool could(const Item& better, const Item& one, const Limit& limit)
+    {
+        return common(better.box, one.box) > (better.area + one.area) * limit.below;
+    }
+
+    static __device__ bool suppresses(const Item& better, const Item& one, const Limit& limit)
+    {
+        const Box a = better.box, b = one.box;
+        const float shared = common(a, b), overlap = shared / (better.area + one.area - shared);
+        if (Args::metric == Args::metric_iou) return overlap > limit.threshold;
+        return overlap - distance(a, b) > limit.threshold;
     }
 
     // Between the centres, as a part of the diagonal of the box around both; each squared.
@@ -55,4 +68,7 @@ struct Overlaps
     static __device__ void clear(const Args&, int, int) {}
 };
 
-extern "C" __global__ void select_nms(const Args args) { select_greedily<Overlaps>(args); }
+extern "C" __global__ void __launch_bounds__(1024, 1) select_nms(const Args args)
+{
+    select_greedily<Overlaps>(args);
+}
