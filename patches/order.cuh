@@ -72,6 +72,7 @@ __device__ inline int sort_run(const Args& args, int image, int count, int first
     if (part == 0) {
         run.keys[slot] = first + slot < count ? key_of(args, base + slot) : ABSENT;
         run.places[slot] = 0;
+        run.slots[slot] = -1;
     }
     const int present = __syncthreads_count(part == 0 && run.keys[slot] != ABSENT);
     const unsigned long long own = run.keys[slot];
@@ -83,9 +84,9 @@ __device__ inline int sort_run(const Args& args, int image, int count, int first
     __syncthreads();
 
     const bool writes = part == 0 && own != ABSENT;
-    if (writes) run.slots[run.places[slot]] = slot;
+    if (writes) atomicMax(&run.slots[run.places[slot]], slot);
     __syncthreads();
-    const bool equals = writes && run.slots[run.places[slot]] != slot; // two took one place
+    const bool equals = writes && run.slots[run.places[slot]] != slot; // two want one place
     if (!__syncthreads_or(equals)) return present;
     if (writes) {
         int place = run.places[slot];
