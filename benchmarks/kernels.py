@@ -263,7 +263,7 @@ def letterbox(batch: int, bandwidth: float) -> Row:
             cupy.asarray(draw.integers(0, 255, (1080, 1920, 3), np.uint8)) for _ in range(batch)
         ]
         held.append(frames)
-        one.put_frames(as_frames(frames, color="rgb"))
+        one.put_frames(as_frames(frames, layout="rgb"))
         made.append(one)
     ours = walk_time(made)
     bytes_moved = batch * (2 * 360 * 1920 * 3 + 3 * 640 * 640 * 2)

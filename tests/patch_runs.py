@@ -9,6 +9,7 @@ import numpy as np
 
 from trtpatch import builtin
 from trtpatch.catalog import Patch
+from trtpatch.spec.ports import FrameLayout
 from trtpatch.verify import Case, plan_case, run_case
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -32,9 +33,9 @@ def run(
     shapes: dict[str, tuple[int, ...]] | None = None,
     *,
     executor: str = "cpu",
-    bgr: bool = False,
+    frame: FrameLayout = "rgb",
 ) -> dict[str, np.ndarray]:
-    case = Case(name, inputs, params or {}, shapes or {}, bgr=bgr)
+    case = Case(name, inputs, params or {}, shapes or {}, frame=frame)
     return run_case(plan_case(read(name), case), case, executor)
 
 

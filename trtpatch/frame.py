@@ -5,23 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trtpatch.errors import InputError
+from trtpatch.spec.ports import FrameLayout
 
-Color = Literal["rgb", "bgr"]
+_SHAPES: dict[FrameLayout, str] = {
+    "rgb": "[height, width, 3]",
+    "bgr": "[height, width, 3]",
+    "gray": "[height, width]",
+    "nv12": "[height * 3 / 2, width], height and width even,",
+    "rgb-planar": "[3, height, width]",
+    "bgr-planar": "[3, height, width]",
+}
+_LUMA = np.array([19595, 38470, 7471], np.int32)
+"""Parts of red, green and blue in 65536 of gray, as Pillow has them."""
 
 
 class Frame(NamedTuple):
-    """One picture whose pixels lie row by row.
+    """One picture whose bytes lie line by line.
 
     Attributes:
-        pixels: `[H, W, 3]` uint8 NumPy array, or whatever owns the device memory.
+        pixels: uint8 NumPy array of the layout's shape, or whatever owns the device memory.
         address: of the first byte.
         height, width: in pixels.
-        pitch: bytes from one row to the next.
+        pitch: bytes from one line to the next.
+        lines: how many there are: the height, or more where channels lie one after the other.
+        line_bytes: those of a line that mean something.
         on_device: whether `address` is in GPU memory.
     """
 
@@ -30,26 +42,50 @@ class Frame(NamedTuple):
     height: int
     width: int
     pitch: int
+    lines: int
+    line_bytes: int
     on_device: bool = False
 
 
-def as_frames(images: Any, *, color: Color) -> list[Frame]:
+def as_frames(images: Any, *, layout: FrameLayout) -> list[Frame]:
     """Take one picture, or a list of them.
 
     Args:
-        images: a path, an array `[H, W, 3]` uint8 with `__array_interface__`,
-            `__cuda_array_interface__` or `__dlpack__`, or a list or tuple of these.
-        color: channel order of arrays; files are brought to the same order.
+        images: a path, a uint8 array with `__array_interface__`, `__cuda_array_interface__` or
+            `__dlpack__`, or a list or tuple of these.
+        layout: how the bytes of arrays lie; files are brought to the same layout.
 
     Raises:
         InputError: a picture is missing, broken or of another shape or type.
     """
     many = images if isinstance(images, (list, tuple)) else [images]
-    return [_as_frame(image, color, index, len(many)) for index, image in enumerate(many)]
+    return [_as_frame(image, layout, index, len(many)) for index, image in enumerate(many)]
 
 
-def read_image(path: Path, *, color: Color) -> np.ndarray[Any, Any]:
-    """Read an image file as `[H, W, 3]` uint8, turned upright as its EXIF data says.
+def arrange(pixels: np.ndarray[Any, Any], layout: FrameLayout) -> np.ndarray[Any, Any]:
+    """Bring a picture to a layout.
+
+    Args:
+        pixels: `[H, W, 3]` uint8 RGB.
+        layout: wanted.
+
+    Raises:
+        InputError: it is NV12, which takes more to know than the pixels.
+    """
+    if layout == "rgb":
+        return pixels
+    if layout == "bgr":
+        return np.ascontiguousarray(pixels[:, :, ::-1])
+    if layout == "gray":
+        gray: np.ndarray[Any, Any] = ((pixels @ _LUMA + 0x8000) >> 16).astype(np.uint8)
+        return gray
+    if layout == "nv12":
+        raise InputError("the pipeline takes NV12, in which image files are not; give it arrays")
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1)[:: 1 if layout == "rgb-planar" else -1])
+
+
+def read_image(path: Path) -> np.ndarray[Any, Any]:
+    """Read an image file as `[H, W, 3]` uint8 RGB, turned upright as its EXIF data says.
 
     Raises:
         InputError: the file is missing, empty, truncated or no image.
@@ -71,66 +107,90 @@ def read_image(path: Path, *, color: Color) -> np.ndarray[Any, Any]:
     except (OSError, SyntaxError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: the image cannot be read: {reason}") from None
-    return pixels if color == "rgb" else np.ascontiguousarray(pixels[:, :, ::-1])
+    return pixels
 
 
-def _as_frame(image: Any, color: Color, index: int, count: int) -> Frame:
+def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
     place = f"image {index + 1} of {count}"
     if isinstance(image, (str, os.PathLike)):
-        return _host_frame(read_image(Path(image), color=color), place)
+        return _host_frame(arrange(read_image(Path(image)), layout), layout, place)
     if isinstance(image, np.ndarray):
-        return _host_frame(image, place)
+        return _host_frame(image, layout, place)
     if hasattr(image, "__cuda_array_interface__"):
-        return _device_frame(image, image.__cuda_array_interface__, place)
+        return _device_frame(image, image.__cuda_array_interface__, layout, place)
     if hasattr(image, "__array_interface__"):
-        return _host_frame(np.asarray(image), place)
+        return _host_frame(np.asarray(image), layout, place)
     if hasattr(image, "__dlpack_device__"):
-        return _from_dlpack(image, place)
+        return _from_dlpack(image, layout, place)
     raise InputError(
-        f"{place}: expected a path or an array [height, width, 3] of uint8,"
+        f"{place}: expected a path or an array {_SHAPES[layout]} of uint8,"
         f" found {type(image).__name__}"
     )
 
 
-def _host_frame(pixels: np.ndarray[Any, Any], place: str) -> Frame:
-    _check(pixels.shape, pixels.dtype.str, place)
-    pitch, rows_are_dense = pixels.strides[0], pixels.strides[1:] == (3, 1)
-    if not rows_are_dense or pitch < pixels.shape[1] * 3:
+def _host_frame(pixels: np.ndarray[Any, Any], layout: FrameLayout, place: str) -> Frame:
+    sizes = _measure(pixels.shape, pixels.dtype.str, layout, place)
+    pitch = _pitch(pixels.shape, pixels.strides, layout)
+    if pitch < sizes[3]:
         pixels = np.ascontiguousarray(pixels)
-        pitch = pixels.shape[1] * 3
+        pitch = sizes[3]
+    height, width, lines, line_bytes = sizes
     address = pixels.__array_interface__["data"][0]
-    return Frame(pixels, address, pixels.shape[0], pixels.shape[1], pitch)
+    return Frame(pixels, address, height, width, pitch, lines, line_bytes)
 
 
-def _device_frame(owner: Any, interface: dict[str, Any], place: str) -> Frame:
+def _device_frame(owner: Any, interface: dict[str, Any], layout: FrameLayout, place: str) -> Frame:
     shape, strides = tuple(interface["shape"]), interface.get("strides")
-    _check(shape, interface["typestr"], place)
-    strides = tuple(strides) if strides else (shape[1] * 3, 3, 1)
-    if strides[1:] != (3, 1) or strides[0] < shape[1] * 3:
+    height, width, lines, line_bytes = _measure(shape, interface["typestr"], layout, place)
+    pitch = _pitch(shape, tuple(strides), layout) if strides else line_bytes
+    if pitch < line_bytes:
         raise InputError(
             f"{place}: an array in GPU memory needs dense rows; found strides {strides}."
             " Make it contiguous first"
         )
-    return Frame(owner, interface["data"][0], shape[0], shape[1], strides[0], on_device=True)
+    address = interface["data"][0]
+    return Frame(owner, address, height, width, pitch, lines, line_bytes, on_device=True)
 
 
-def _from_dlpack(image: Any, place: str) -> Frame:
+def _from_dlpack(image: Any, layout: FrameLayout, place: str) -> Frame:
     device_type = int(image.__dlpack_device__()[0])
     if device_type == 1:
-        return _host_frame(np.from_dlpack(image), place)
+        return _host_frame(np.from_dlpack(image), layout, place)
     if device_type != 2:
         raise InputError(f"{place}: expected CPU or CUDA memory, found DLPack device {device_type}")
     import cupy
 
     array = cupy.from_dlpack(image)
-    return _device_frame(array, array.__cuda_array_interface__, place)
+    return _device_frame(array, array.__cuda_array_interface__, layout, place)
 
 
-def _check(shape: Sequence[int], typestr: str, place: str) -> None:
-    if typestr == "|u1" and len(shape) == 3 and shape[2] == 3 and 0 not in shape:
-        return
+def _pitch(shape: Sequence[int], strides: Sequence[int], layout: FrameLayout) -> int:
+    """Bytes from one line to the next; 0 where lines are not dense or not evenly spaced."""
+    if layout in ("rgb", "bgr"):
+        return strides[0] if strides[1:] == (3, 1) else 0
+    if len(shape) == 2:
+        return strides[0] if strides[1] == 1 else 0
+    return strides[1] if strides[2] == 1 and strides[0] == shape[1] * strides[1] else 0
+
+
+def _measure(
+    shape: Sequence[int], typestr: str, layout: FrameLayout, place: str
+) -> tuple[int, int, int, int]:
+    """Height and width in pixels, lines, and bytes of a line."""
+    if typestr == "|u1" and 0 not in shape:
+        if len(shape) == 3:
+            if shape[2] == 3 and layout in ("rgb", "bgr"):
+                return shape[0], shape[1], shape[0], 3 * shape[1]
+            if shape[0] == 3 and layout in ("rgb-planar", "bgr-planar"):
+                return shape[1], shape[2], 3 * shape[1], shape[2]
+        elif len(shape) == 2:
+            lines, width = shape
+            if layout == "gray":
+                return lines, width, lines, width
+            if layout == "nv12" and lines % 3 == 0 and width % 2 == 0:
+                return lines // 3 * 2, width, lines, width
     found = f"{np.dtype(typestr).name} {list(shape)}"
-    expected = f"{place}: expected [height, width, 3] uint8, found {found}"
+    expected = f"{place}: expected {_SHAPES[layout]} uint8, found {found}"
     if len(shape) == 4:
         raise InputError(f"{expected}. Give a batch as a list of pictures")
     if 0 in shape:

@@ -160,7 +160,7 @@ class Loaded:
             outputs=_named(self.match.outputs, ready.info.outputs),
             params=self._params,
             batch=shape.batch,
-            frame_bgr=self.spec.color == "bgr",
+            frame_layout=self.spec.frame,
         )
         return Binding(shape, ready, plan)
 

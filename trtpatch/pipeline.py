@@ -76,8 +76,8 @@ class Pipeline:
         """Find out what is in pictures.
 
         Args:
-            images: a path or `[H, W, 3]` uint8 array in the pipeline's channel order, on the
-                host or on the GPU, or a list of them; sizes may differ.
+            images: a path or an array, on the host or on the GPU, or a list of them; sizes may
+                differ. An array is uint8 and `[H, W, 3]` where the pipeline file says nothing else.
             size: height and width of the model's picture, where the engine leaves them open. The
                 first call in a shape takes longer: a plan is made for it.
             stream: CUDA stream, as an integer handle, on which GPU arrays are being written.
@@ -91,7 +91,7 @@ class Pipeline:
             InputError: a picture cannot be used.
             EngineError: the engine does not run in that size.
         """
-        frames = as_frames(images, color=self._loaded.spec.color)
+        frames = as_frames(images, layout=self._loaded.spec.frame)
         batches = []
         with self._lock:
             self._refuse_closed()

@@ -13,7 +13,7 @@ from typing import Literal, Union
 
 from trtpatch.catalog import Patch
 from trtpatch.spec.patch import ParamValue
-from trtpatch.spec.ports import PORTS
+from trtpatch.spec.ports import PORTS, FrameLayout
 
 ALIGNMENT = 256
 """Bytes that every buffer's start is a multiple of."""
@@ -146,12 +146,12 @@ class Plan:
 
     Attributes:
         batch: frames that go through at once.
-        frame_bgr: channel order of the frames.
+        frame_layout: how the bytes of the frames lie.
         results: names of the ports that the caller gets.
     """
 
     batch: int
-    frame_bgr: bool
+    frame_layout: FrameLayout
     steps: tuple[Step, ...]
     buffers: Mapping[str, Buffer]
     results: tuple[str, ...]

@@ -14,7 +14,7 @@ from trtpatch.match import model_sizes
 from trtpatch.plan import Buffer, EngineStep, PatchStep, Plan, Region, Setting, Step
 from trtpatch.spec.dims import Expression, Value, solve_shapes
 from trtpatch.spec.patch import ParamValue, TensorSpec
-from trtpatch.spec.ports import PORTS, PortTensor
+from trtpatch.spec.ports import PORTS, FrameLayout, PortTensor
 from trtpatch.spec.validate import choose
 
 Params = Mapping[str, Mapping[str, ParamValue]]
@@ -27,7 +27,7 @@ def make_plan(
     outputs: Mapping[str, tuple[EngineTensor, ...]],
     params: Params,
     batch: int,
-    frame_bgr: bool = False,
+    frame_layout: FrameLayout = "rgb",
 ) -> Plan:
     """Bind a chain to an engine.
 
@@ -37,12 +37,12 @@ def make_plan(
             patches use.
         params: for a patch's name, the checked values that differ from its defaults.
         batch: frames that go through at once.
-        frame_bgr: channel order of the frames.
+        frame_layout: how the bytes of the frames lie.
 
     Raises:
         MatchError: a contract does not fit its tensors; both sides are named.
     """
-    draft = _Draft(params, batch, frame_bgr, inputs, outputs)
+    draft = _Draft(params, batch, frame_layout, inputs, outputs)
     for patch in chain:
         if patch is None:
             draft.add_engine()
@@ -64,7 +64,7 @@ def plan_patches(
     params: Params,
     batch: int,
     model_size: tuple[int, int] | None = None,
-    frame_bgr: bool = False,
+    frame_layout: FrameLayout = "rgb",
 ) -> Plan:
     """Bind patches without an engine, for tests and measurements.
 
@@ -75,13 +75,13 @@ def plan_patches(
         params: for a patch's name, the checked values that differ from its defaults.
         batch: images.
         model_size: height and width of the model's picture in pixels.
-        frame_bgr: channel order of the frames.
+        frame_layout: how the bytes of the frames lie.
 
     Raises:
         MatchError: a contract does not fit its tensors.
     """
     named = {name: (tensor,) for name, tensor in outputs.items()}
-    draft = _Draft(params, batch, frame_bgr, named, {})
+    draft = _Draft(params, batch, frame_layout, named, {})
     if model_size is not None:
         draft.symbols.update(model_H=model_size[0], model_W=model_size[1])
     for name, group in inputs.items():
@@ -100,7 +100,7 @@ def plan_patches(
 class _Draft:
     params: Params
     batch: int
-    frame_bgr: bool
+    frame_layout: FrameLayout
     engine_inputs: Mapping[str, tuple[EngineTensor, ...]]
     engine_outputs: Mapping[str, tuple[EngineTensor, ...]]
     buffers: dict[str, Buffer] = field(default_factory=dict)
@@ -177,10 +177,19 @@ class _Draft:
         )
         tensors = (*inputs, *outputs, *scratch)
         if "frame" in patch.spec.inputs:
-            baked["frame_bgr"] = self.frame_bgr
+            baked["frame_layout"] = self._layout_for(patch)
         given = {*patch.spec.params, *_counts(inputs, values)}
         own = {name: sizes[name] for name in sorted(sizes) if name not in given}
         self.steps.append(PatchStep(patch, own, baked, settings, tensors, launches))
+
+    def _layout_for(self, patch: Patch) -> FrameLayout:
+        if self.frame_layout not in patch.spec.frames:
+            raise MatchError(
+                f"{patch.label}: {patch.name} takes frames that are"
+                f" {' or '.join(patch.spec.frames)}; these are {self.frame_layout}. Give another"
+                " 'frame' in the pipeline file, or another patch"
+            )
+        return self.frame_layout
 
     def _setting(self, patch: Patch, name: str, value: ParamValue) -> Setting:
         assert isinstance(value, (int, float))
@@ -283,7 +292,7 @@ class _Draft:
             region: Region = "lazy" if tensor.lazy else "result"
             self.buffers[buffer] = replace(self.buffers[buffer], region=region)
         placed = plan.lay_out(self.buffers)
-        return Plan(self.batch, self.frame_bgr, tuple(self.steps), placed, results)
+        return Plan(self.batch, self.frame_layout, tuple(self.steps), placed, results)
 
 
 def _counts(inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]) -> dict[str, Value]:

@@ -38,7 +38,7 @@ def record(loaded: Loaded, images: Sequence[Any], path: Path) -> EngineInfo:
     """
     if not images:
         raise InputError("a recording needs at least one picture")
-    frames = as_frames(list(images), color=loaded.spec.color)
+    frames = as_frames(list(images), layout=loaded.spec.frame)
     plan, step = _up_to_engine(loaded.plan)
     info = replace(
         loaded.engine.info,

@@ -87,7 +87,7 @@ class PipelineReport:
     pipeline: str
     executor: str
     batch: int
-    color: str
+    frame: str
     engine: EngineInfo
     notes: tuple[str, ...]
     rule: str
@@ -106,7 +106,7 @@ def describe_pipeline(loaded: Loaded) -> PipelineReport:
         pipeline=str(loaded.path),
         executor=loaded.executor_name,
         batch=plan.batch,
-        color="bgr" if plan.frame_bgr else "rgb",
+        frame=plan.frame_layout,
         engine=loaded.engine.info,
         notes=loaded.notes,
         rule=rule.spec.name if rule else "",

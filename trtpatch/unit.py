@@ -7,7 +7,7 @@ included from disk; whoever hashes the text knows all that went into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from trtpatch.errors import CompileError
 from trtpatch.includes import inline_includes
 from trtpatch.plan import PatchStep, Tensor
 from trtpatch.spec.patch import ParamValue
+from trtpatch.spec.ports import FRAME_LAYOUTS
 
 _COMMON = "common.cuh"
 
@@ -137,12 +138,15 @@ def _is_float(step: PatchStep, name: str) -> bool:
 
 def _constant(step: PatchStep, name: str, value: ParamValue) -> list[str]:
     param = step.patch.spec.params.get(name)
-    if param is not None and param.type == "choice":
+    choices: Sequence[str] = param.choices if param else ()
+    if param is None and isinstance(value, str):
+        choices = FRAME_LAYOUTS
+    if choices:
         lines = [
             f"    static constexpr int {name}_{choice.replace('-', '_')} = {index};"
-            for index, choice in enumerate(param.choices)
+            for index, choice in enumerate(choices)
         ]
-        index = param.choices.index(str(value))
+        index = choices.index(str(value))
         return [*lines, f"    static constexpr int {name} = {index};"]
     if isinstance(value, bool):
         return [f"    static constexpr bool {name} = {'true' if value else 'false'};"]

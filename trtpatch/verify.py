@@ -17,7 +17,7 @@ from trtpatch.frame import Frame, as_frames
 from trtpatch.plan import PatchStep, Plan
 from trtpatch.planner import plan_patches
 from trtpatch.spec.patch import ParamValue
-from trtpatch.spec.ports import PORTS
+from trtpatch.spec.ports import PORTS, FrameLayout
 
 Array = np.ndarray[Any, Any]
 Given = Union[Array, Sequence[Array]]
@@ -38,7 +38,7 @@ class Case:
         shapes: of outputs that the inputs do not decide, and `model` for the height and width in
             pixels of the model's picture.
         dtypes: element type of such outputs, where it is not the contract's first.
-        bgr: the frames' channels come in BGR order.
+        frame: how the bytes of the frames lie.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Case:
     params: Mapping[str, Any] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
-    bgr: bool = False
+    frame: FrameLayout = "rgb"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def plan_case(patch: Patch, case: Case) -> Plan:
         params={patch.name: params},
         batch=batch,
         model_size=case.shapes.get("model"),  # type: ignore[arg-type]
-        frame_bgr=case.bgr,
+        frame_layout=case.frame,
     )
 
 
@@ -157,7 +157,8 @@ def run_case(plan: Plan, case: Case, executor: str, *, device: int = 0) -> dict[
                     walker.write(buffer, array)
             elif tensor.written:
                 poison(walker, plan, tensor.buffers[0])
-        walker.put_frames([_frame(one) for one in case.inputs.get("frame_images", ())])
+        images = case.inputs.get("frame_images", ())
+        walker.put_frames([_frame(one, case.frame) for one in images])
         walker.walk()
         return {name: walker.read(buffer) for name, buffer in _outputs(step)}
     finally:
@@ -233,9 +234,9 @@ def _outputs(step: PatchStep) -> list[tuple[str, str]]:
     return [(t.name, t.buffers[0]) for t in step.tensors if t.name in names]
 
 
-def _frame(pixels: Array) -> Frame:
-    unused = Frame(pixels, 0, 0, 0, 0)
-    return as_frames(pixels, color="rgb")[0] if pixels.size else unused
+def _frame(pixels: Array, layout: FrameLayout) -> Frame:
+    unused = Frame(pixels, 0, 0, 0, 0, 0, 0)
+    return as_frames(pixels, layout=layout)[0] if pixels.size else unused
 
 
 def _group(value: Given) -> tuple[Array, ...]:

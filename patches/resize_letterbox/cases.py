@@ -22,8 +22,8 @@ def cases() -> Iterator[Case]:
     }.items():
         inputs = {"frame_images": [frame(height, width) for height, width in sizes]}
         shapes = {"image": (len(sizes), 3, 64, 96)}
-        for dtype, bgr in (("float32", False), ("float16", True)):
-            yield Case(f"{name}, {dtype}", inputs, params, shapes, {"image": dtype}, bgr)
+        for dtype, layout in (("float32", "rgb"), ("float16", "bgr")):
+            yield Case(f"{name}, {dtype}", inputs, params, shapes, {"image": dtype}, layout)
     for dtype in ("float32", "float16"):
         inputs, shapes = {"frame_images": [frame(50, 70)]}, {"image": (1, 3, 33, 35)}
         yield Case(f"odd width, {dtype}", inputs, {}, shapes, {"image": dtype})

@@ -133,7 +133,7 @@ extern "C" __global__ void resize_letterbox(const Args args)
         for (int channel = 0; channel < 3; ++channel) {
             int grey = args.pad_value;
             if (inside) {
-                const bool swapped = args.frame_bgr != (args.color == args.color_bgr);
+                const bool swapped = (args.frame_layout == args.frame_layout_bgr) != (args.color == args.color_bgr);
                 const int from = swapped ? 2 - channel : channel;
                 const int a = 3 * across.first + from, b = 3 * across.second + from;
                 const int w = across.weight, v = down.weight;

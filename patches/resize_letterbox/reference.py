@@ -19,7 +19,7 @@ def resize_letterbox(args: Any) -> None:
     std = np.float32(args.std)
     gain = np.float32(args.scale) / std
     offset = -np.float32(args.mean) / std
-    swapped = args.frame_bgr != (args.color == "bgr")
+    swapped = (args.frame_layout == "bgr") != (args.color == "bgr")
     for n, pixels in enumerate(args.frame_images):
         height, width = (int(size) for size in args.frame_sizes[n, :2])
         canvas = np.full((args.H, args.W, 3), args.pad_value)

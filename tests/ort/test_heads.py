@@ -58,7 +58,7 @@ def test_yolox_finds_in_photos_what_its_published_decoding_finds(assets, yolox, 
         frame = cv2.imread(str(assets / "images" / photo))
         params = {"color": "bgr", "pad": "bottom-right", "scale": 1.0, "rounding": "down"}
         shapes = {"image": (1, 3, 416, 416)}
-        resized = run("resize_letterbox", {"frame_images": [frame]}, params, shapes, bgr=True)
+        resized = run("resize_letterbox", {"frame_images": [frame]}, params, shapes, frame="bgr")
         (head,) = yolox.run(None, {"images": resized["image"]})
         params, shapes = {"score_threshold": 0.3}, {"model": (416, 416)}
         port = run("decode_yolox", {"head": head}, params, shapes)

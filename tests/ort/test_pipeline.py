@@ -146,7 +146,7 @@ def test_what_is_no_picture(pipeline: trtpatch.Pipeline, image: object, message:
 def test_files_and_arrays_give_the_same(tmp_path: Path) -> None:
     pixels = picture(2)
     Image.fromarray(pixels).save(tmp_path / "picture.png")
-    for more, array in (("", pixels), ("color: bgr\n", pixels[:, :, ::-1])):
+    for more, array in (("", pixels), ("frame: bgr\n", pixels[:, :, ::-1])):
         with trtpatch.load(pipeline_file(tmp_path, more=more), executor="cpu") as loaded:
             from_file = as_lists(loaded(tmp_path / "picture.png")[0])
             assert from_file == as_lists(loaded(array)[0])

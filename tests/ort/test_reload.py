@@ -63,10 +63,10 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Pipeline], object]
         lambda p: p.class_names,
         ("rot", "green", "blue"),
     ),
-    "color": (
-        lambda project: project.pipeline.write_text(project.pipeline.read_text() + "color: bgr\n"),
-        lambda p: p.plan.frame_bgr,
-        True,
+    "frame": (
+        lambda project: project.pipeline.write_text(project.pipeline.read_text() + "frame: bgr\n"),
+        lambda p: p.plan.frame_layout,
+        "bgr",
     ),
 }
 

@@ -15,11 +15,11 @@ def picture(height, width, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def letterbox(frame, height, width, *, bgr=False, **params):
+def letterbox(pixels, height, width, *, frame="rgb", **params):
     """The image as `[height, width, 3]`, and the geometry."""
     shapes = {"image": (1, 3, height, width)}
     outputs = run(
-        "resize_letterbox", {"frame_images": [frame]}, {**GREY, **params}, shapes, bgr=bgr
+        "resize_letterbox", {"frame_images": [pixels]}, {**GREY, **params}, shapes, frame=frame
     )
     return outputs["image"][0].transpose(1, 2, 0), outputs["geometry"][0]
 
@@ -104,12 +104,12 @@ def test_nearest_is_opencvs(frame, model):
     assert (image == expected).all(axis=2)[sure].all()
 
 
-@pytest.mark.parametrize("bgr", [False, True])
+@pytest.mark.parametrize("frame", ["rgb", "bgr"])
 @pytest.mark.parametrize("color", ["rgb", "bgr"])
-def test_channels_come_in_the_models_order(bgr, color):
-    frame = np.full((8, 8, 3), [10, 20, 30], np.uint8)
-    image, _ = letterbox(frame, 8, 8, bgr=bgr, color=color)
-    expected = [10, 20, 30] if bgr == (color == "bgr") else [30, 20, 10]
+def test_channels_come_in_the_models_order(frame, color):
+    pixels = np.full((8, 8, 3), [10, 20, 30], np.uint8)
+    image, _ = letterbox(pixels, 8, 8, frame=frame, color=color)
+    expected = [10, 20, 30] if frame == color else [30, 20, 10]
     assert image[3, 3].tolist() == expected
 
 

@@ -62,7 +62,7 @@ def _show_engine(report: PipelineReport) -> None:
             *(("note", note) for note in report.notes),
             ("rule", rule),
             ("executor", report.executor),
-            ("frames", f"{report.batch} at once, channels in {report.color} order"),
+            ("frames", f"{report.batch} at once, {report.frame}"),
             ("classes", classes),
         ],
         headed=False,

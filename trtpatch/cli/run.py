@@ -97,6 +97,7 @@ def _run(
     from trtpatch.cli.results import show_times
     from trtpatch.engines.recorded import RecordedEngine
     from trtpatch.errors import InputError
+    from trtpatch.frame import arrange
 
     broken: list[InputError] = []
     times: list[dict[str, float]] = []
@@ -106,14 +107,15 @@ def _run(
         for start in range(0, len(pictures), runner.plan.batch):
             chunk = pictures[start : start + runner.plan.batch]
             times.append({})
-            read = _read(chunk, runner, times[-1], broken)
+            read = _read(chunk, times[-1], broken)
             if broken and isinstance(engine, RecordedEngine):
                 raise broken[0]  # the recorded outputs would go to the wrong pictures
             if read:
-                found = runner([pixels for _, pixels in read], timings=times[-1])
+                layout = runner.plan.frame_layout
+                frames = [arrange(pixels, layout) for _, pixels in read]
+                found = runner(frames, timings=times[-1])
                 for (path, pixels), one in zip(read, found, strict=True):
-                    rgb = pixels[:, :, ::-1] if runner.plan.frame_bgr else pixels
-                    output.add(path, rgb, one)
+                    output.add(path, pixels, one)
     if timed:
         show_times(times, batch=runner.plan.batch, err=output.uses_stdout)
     if broken:
@@ -166,18 +168,17 @@ def _setting(text: str) -> tuple[str, float]:
 
 
 def _read(
-    paths: Sequence[Path], runner: Pipeline, timings: dict[str, float], broken: list[Any]
+    paths: Sequence[Path], timings: dict[str, float], broken: list[Any]
 ) -> list[tuple[Path, Any]]:
-    """Read files in the pipeline's channel order; the errors of those that fail go to `broken`."""
+    """Read files as RGB; the errors of those that fail go to `broken`."""
     from trtpatch.errors import InputError
-    from trtpatch.frame import Color, read_image
+    from trtpatch.frame import read_image
 
-    color: Color = "bgr" if runner.plan.frame_bgr else "rgb"
     start = time.perf_counter()
     read = []
     for path in paths:
         try:
-            read.append((path, read_image(path, color=color)))
+            read.append((path, read_image(path)))
         except InputError as error:
             broken.append(error)
     timings["read files"] = (time.perf_counter() - start) * 1e3

@@ -75,7 +75,7 @@ class Slot:
             if room:
                 target = self._pixels.data.ptr + offset
                 lent |= self._copy(frame, offset, copier, copy_stream)
-                frame = frame._replace(address=target, pitch=frame.width * 3, on_device=True)
+                frame = frame._replace(address=target, pitch=frame.line_bytes, on_device=True)
                 offset += room
             placed.append(frame)
         self._copied.record(copy_stream)
@@ -88,21 +88,23 @@ class Slot:
         self, frame: Frame, offset: int, copier: ThreadPoolExecutor, copy_stream: Any
     ) -> bool:
         """Copy one picture; says whether the GPU reads the caller's memory."""
-        size = frame.height * frame.width * 3
+        lines, line_bytes = frame.lines, frame.line_bytes
+        size = lines * line_bytes
         target = self._pixels.data.ptr + offset
-        if frame.pitch == frame.width * 3 and _is_pinned(frame.address):
+        if frame.pitch == line_bytes and _is_pinned(frame.address):
             copy_in(target, frame.address, size, copy_stream)
             return True
-        host = self._host[offset : offset + size].reshape(frame.height, frame.width, 3)
-        rows = max(1, _CHUNK_BYTES // (frame.width * 3))
+        host = self._host[offset : offset + size].reshape(lines, line_bytes)
+        pixels = frame.pixels.reshape(lines, line_bytes)
+        step = max(1, _CHUNK_BYTES // line_bytes)
         parts: list[tuple[int, int, Future[None]]] = []
-        for first in range(0, frame.height, rows):
-            last = min(first + rows, frame.height)
-            part = copier.submit(np.copyto, host[first:last], frame.pixels[first:last])
+        for first in range(0, lines, step):
+            last = min(first + step, lines)
+            part = copier.submit(np.copyto, host[first:last], pixels[first:last])
             parts.append((first, last, part))
         for first, last, part in parts:
             part.result()
-            start, length = first * frame.width * 3, (last - first) * frame.width * 3
+            start, length = first * line_bytes, (last - first) * line_bytes
             copy_in(target + start, self._host.ctypes.data + offset + start, length, copy_stream)
         return False
 
@@ -163,5 +165,5 @@ def _is_pinned(address: int) -> bool:
 
 
 def _room(frame: Frame) -> int:
-    size = frame.height * frame.width * 3
+    size = frame.lines * frame.line_bytes
     return -(-size // _ALIGNMENT) * _ALIGNMENT

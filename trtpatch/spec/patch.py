@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from trtpatch.spec.dims import Dim
-from trtpatch.spec.ports import PORTS
+from trtpatch.spec.ports import PORTS, FrameLayout
 from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
 
 DTYPES = ("float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8")
@@ -200,6 +200,8 @@ class PatchSpec(Schema):
     """What it takes: name of a port to the word port, or name of a tensor to its form."""
     outputs: dict[Name, PortOrTensor]
     """What it gives, written like inputs."""
+    frames: Annotated[tuple[FrameLayout, ...], Listed, Field(min_length=1)] = ("rgb", "bgr")
+    """Of a patch that takes the port frame: how the bytes of frames may lie."""
     params: dict[Name, ParamSpec] = {}
     """Its parameters by name."""
     sizes: dict[Name, Dim] = {}

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, Field, model_validator
 
 from trtpatch.spec.patch import Listed
+from trtpatch.spec.ports import FrameLayout
 from trtpatch.spec.registry import Chain
 from trtpatch.spec.validate import Schema
 
@@ -67,8 +68,9 @@ class PipelineSpec(Schema):
     """Class names: a text file with one a line, or a list."""
     params: dict[str, dict[str, Any]] = {}
     """Parameters that differ from the rule's and the contracts': patch to parameter to value."""
-    color: Literal["rgb", "bgr"] = "rgb"
-    """Channel order of the arrays that the pipeline is called with."""
+    frame: FrameLayout = "rgb"
+    """How the bytes of the arrays lie that the pipeline is called with: channel by channel in a
+    pixel, one channel alone, as video decoders give them, or channel after channel."""
     batch: Annotated[Union[int, None], Field(ge=1)] = None
     """Pictures at once, at most, where the engine leaves that open; fewer run in their own size."""
     size: Union[Literal["auto"], None] = None

@@ -8,6 +8,11 @@ a port names it in its contract and finds the port's tensors under `<port>_<tens
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+FrameLayout = Literal["rgb", "bgr", "gray", "nv12", "rgb-planar", "bgr-planar"]
+"""How the bytes of a frame lie; see the port `frame`."""
+FRAME_LAYOUTS: tuple[FrameLayout, ...] = ("rgb", "bgr", "gray", "nv12", "rgb-planar", "bgr-planar")
 
 COUNTERS = ("candidates", "kept", "dropped_topk", "dropped_max", "dropped_nan")
 
@@ -59,10 +64,12 @@ PORTS = {
     for port in (
         Port(
             "frame",
-            "Source pictures, [height, width, 3] uint8 each; a size is height px, width px, row"
-            " pitch in bytes, and 0, 0, 0 for an unused place in the batch.",
+            "Source pictures, uint8: [height, width, 3] each (rgb, bgr), [height, width] (gray),"
+            " [3, height, width] (rgb-planar, bgr-planar) or, as video decoders give it, [height *"
+            " 3 / 2, width] (nv12: luma, then pairs of chroma at half the size). A size is height"
+            " px, width px, row pitch in bytes, and 0, 0, 0 for an unused place in the batch.",
             (
-                PortTensor("images", "uint8", ("N", "height", "width", 3), ragged=True),
+                PortTensor("images", "uint8", ("N", "lines", "bytes"), ragged=True),
                 PortTensor("sizes", "int32", ("N", 3)),
             ),
         ),
