@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-_WIDTH_WITHOUT_TERMINAL = 160
+_WIDTH_WITHOUT_TERMINAL = 400
 
 
 def echo_json(data: Any) -> None:
