@@ -1,6 +1,8 @@
 """What does not compile on the host, in the author's terms; and the cache."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -112,6 +114,34 @@ def test_a_function_that_is_nowhere(cubins):
         cubins, "__device__ float other(float);\n" + KERNEL + "args.out[0] = other(1); }"
     )
     assert "other" in str(error)
+
+
+def test_a_frame_that_does_not_fit_the_stack_of_a_thread(cubins):
+    error = refused(cubins, KERNEL + "volatile float all[50000]; args.out[0] = all[7]; }")
+    assert "frame size" in error.problems[0].message or "stack frame" in error.problems[0].message
+    assert error.problems[0].file == FILE
+
+
+def test_hundreds_of_units_fit_a_process(tmp_path):
+    """Each with the stacks of 1024 threads; Linux allows a process 65530 mappings."""
+    code = """
+import sys, numpy as np
+from pathlib import Path
+from tests.host_units import Bench
+from trtpatch.cubins import Cubins
+
+def mappings():
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+bench, before = Bench(Cubins(Path(sys.argv[1]))), mappings()
+text = 'extern "C" __global__ void kernel(const Args args) { __syncthreads(); args.out[0] = %d; }'
+for number in range(3):
+    bench.run(text % number, block=1024, out=np.zeros(1, np.float32))
+print((mappings() - before) / 3)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "kernels")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 65530 / 500
 
 
 def test_the_cache_is_asked_first(tmp_path, monkeypatch):

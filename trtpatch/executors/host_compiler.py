@@ -29,7 +29,7 @@ from trtpatch.executors.host_diagnosis import (
 from trtpatch.includes import stray_includes
 from trtpatch.unit import Unit
 
-_ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=hidden", "-w")
+_ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=hidden")
 
 # No fused multiply-add: then every machine and compiler rounds alike, as NumPy does, and as NVRTC
 # where the contract does not ask for it.
@@ -66,6 +66,7 @@ LIBRARY = Recipe(
         "-O2",
         "-fsanitize=alignment,null,integer-divide-by-zero",
         "-fno-sanitize-recover=all",
+        "-Werror=frame-larger-than=131072",  # half of a thread's stack, see fibers.h
     ),
     runtime=("-O2",),
     linking=("-shared",),

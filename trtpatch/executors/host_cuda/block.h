@@ -72,7 +72,8 @@ struct Block {
     bool failed;
     Thread* current;
     Stack host;
-    Stack fibers[kMaxThreads];  // mapped when first needed, kept from launch to launch
+    Stack fibers[kMaxThreads];  // made when first needed, kept from launch to launch
+    char* stacks[kMaxThreads / kStacksAtOnce];
     Stack* idle[kMaxThreads];
     unsigned fiber_count, idle_count;
     void (*kernel)(const void*);

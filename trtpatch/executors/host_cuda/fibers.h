@@ -76,7 +76,9 @@ namespace on_host {
 
 // Room for a kernel's local arrays and for printf; pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 256 * 1024;
-constexpr size_t kGuardBytes = 64 * 1024;  // a whole page, whatever the machine's page size
+// Stacks come many in one mapping: Linux allows a process 65530 mappings, and it may hold hundreds
+// of units.
+constexpr unsigned kStacksAtOnce = 64;
 
 struct Stack {
     void* pointer = nullptr;  // where it was left
@@ -107,15 +109,31 @@ inline void arrive(Stack& host) {
 #endif
 }
 
-// Maps a stack whose first switch goes to `start`, which must not return. A page below it faults.
-// The stacks of a block begin at different places in their pages, or they would push each other
-// out of the processor's cache: a fifth of the time of a reduction by 256 threads.
-inline bool map_stack(Stack& stack, unsigned index, void (*start)()) {
-    void* base = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+inline char* map_stacks() {
+    void* base = mmap(nullptr, kStacksAtOnce * kStackBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return false;
-    mprotect(base, kGuardBytes, PROT_NONE);
-    char* bottom = static_cast<char*>(base) + kGuardBytes;
+    if (base == MAP_FAILED) return nullptr;
+    char* stacks = static_cast<char*>(base);
+#ifdef TRTPATCH_REPLAY
+    // One unit, one process: there is room to let an overflow fault. Elsewhere the compiler refuses
+    // large frames.
+    for (unsigned i = 0; i < kStacksAtOnce; ++i)
+        mprotect(stacks + i * kStackBytes, kStackBytes / 4, PROT_NONE);
+#endif
+    return stacks;
+}
+
+inline void unmap_stacks(char* stacks) {
+#ifdef TRTPATCH_ASAN
+    __asan_unpoison_memory_region(stacks, kStacksAtOnce * kStackBytes);
+#endif
+    munmap(stacks, kStacksAtOnce * kStackBytes);
+}
+
+// Prepares a stack whose first switch goes to `start`, which must not return. The stacks of a block
+// begin at different places in their pages, or they would push each other out of the processor's
+// cache: a fifth of the time of a reduction by 256 threads.
+inline void begin_stack(Stack& stack, char* bottom, unsigned index, void (*start)()) {
     stack.bottom = bottom;
     stack.bytes = kStackBytes;
     void** top = reinterpret_cast<void**>(bottom + kStackBytes - index % 64 * 256);
@@ -126,15 +144,6 @@ inline bool map_stack(Stack& stack, unsigned index, void (*start)()) {
     top[-9] = reinterpret_cast<void*>(start);  // x30
     stack.pointer = top - 20;
 #endif
-    return true;
-}
-
-inline void unmap_stack(Stack& stack) {
-    char* base = static_cast<char*>(const_cast<void*>(stack.bottom)) - kGuardBytes;
-#ifdef TRTPATCH_ASAN
-    __asan_unpoison_memory_region(base + kGuardBytes, kStackBytes);
-#endif
-    munmap(base, kGuardBytes + kStackBytes);
 }
 
 }  // namespace on_host

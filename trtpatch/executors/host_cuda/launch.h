@@ -93,9 +93,11 @@ inline void set_up_threads(const Launch& launch) {
     }
 }
 
+// After a failure, threads of theirs are still in the middle.
 inline void drop_fibers() {
-    while (block.fiber_count) unmap_stack(block.fibers[--block.fiber_count]);
-    block.idle_count = 0;
+    for (unsigned i = 0; i < block.fiber_count; i += kStacksAtOnce)
+        unmap_stacks(block.stacks[i / kStacksAtOnce]);
+    block.fiber_count = block.idle_count = 0;
 }
 
 inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
@@ -129,7 +131,7 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
         run_block();
     }
     free(order);
-    if (block.failed) drop_fibers();  // threads of theirs are still in the middle
+    if (block.failed) drop_fibers();
 }
 
 }  // namespace on_host

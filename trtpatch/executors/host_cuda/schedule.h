@@ -40,12 +40,14 @@ inline bool give_fiber(Thread& thread) {
         thread.fiber = block.idle[--block.idle_count];
         return true;
     }
-    thread.fiber = &block.fibers[block.fiber_count];
-    if (!map_stack(*thread.fiber, block.fiber_count, fiber_main)) {
-        note("memory", {"", 0, ""}, "no memory for the stack of one more thread");
+    const unsigned index = block.fiber_count, group = index / kStacksAtOnce;
+    if (index % kStacksAtOnce == 0 && !(block.stacks[group] = map_stacks())) {
+        note("memory", {"", 0, ""}, "no memory for the stacks of %u threads", block.size);
         return false;
     }
-    ++block.fiber_count;
+    thread.fiber = &block.fibers[block.fiber_count++];
+    char* bottom = block.stacks[group] + index % kStacksAtOnce * kStackBytes;
+    begin_stack(*thread.fiber, bottom, index, fiber_main);
     return true;
 }
 
