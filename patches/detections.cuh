@@ -58,6 +58,22 @@ __device__ inline void rank(const Fields& args, unsigned long long base, int cou
             before[i] += __shfl_xor_sync(ALL, before[i], distance);
 }
 
+// ---- Overlaps.
+
+// The area of a box; one turned inside out has none.
+__device__ inline float area_of(Box box)
+{
+    return fmaxf((box.x2 - box.x1) * (box.y2 - box.y1), 0.0f);
+}
+
+// The area that two boxes have in common: above 0 where they meet, and only there.
+__device__ inline float common_area(Box a, Box b)
+{
+    const float width = fminf(a.x2, b.x2) - fmaxf(a.x1, b.x1);
+    const float height = fminf(a.y2, b.y2) - fmaxf(a.y1, b.y1);
+    return fmaxf(width, 0.0f) * height;
+}
+
 // ---- The detections.
 
 // Model pixels to frame pixels, inside the frame.

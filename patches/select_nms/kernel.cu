@@ -26,8 +26,7 @@ struct Overlaps
     static __device__ Item item(const Args& args, unsigned long long at)
     {
         const Box box = reinterpret_cast<const Box*>(args.candidates_boxes)[at];
-        const float area = (box.x2 - box.x1) * (box.y2 - box.y1);
-        return {box, fmaxf(area, 0.0f), args.candidates_classes[at]}; // turned inside out: none
+        return {box, area_of(box), args.candidates_classes[at]};
     }
 
     static __device__ Limit limit(float threshold)
@@ -35,22 +34,16 @@ struct Overlaps
         return {threshold, threshold / (1.0f + threshold) * 0.999998f};
     }
 
-    static __device__ float common(Box a, Box b)
-    {
-        const float width = fminf(a.x2, b.x2) - fmaxf(a.x1, b.x1);
-        const float height = fminf(a.y2, b.y2) - fmaxf(a.y1, b.y1);
-        return fmaxf(width, 0.0f) * height; // above 0 only where they meet
-    }
-
     static __device__ bool could(const Item& better, const Item& one, const Limit& limit)
     {
-        return common(better.box, one.box) > (better.area + one.area) * limit.below;
+        return common_area(better.box, one.box) > (better.area + one.area) * limit.below;
     }
 
     static __device__ bool suppresses(const Item& better, const Item& one, const Limit& limit)
     {
         const Box a = better.box, b = one.box;
-        const float shared = common(a, b), overlap = shared / (better.area + one.area - shared);
+        const float common = common_area(a, b);
+        const float overlap = common / (better.area + one.area - common);
         if (Args::metric == Args::metric_iou) return overlap > limit.threshold;
         return overlap - distance(a, b) > limit.threshold;
     }

@@ -16,7 +16,12 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(
-    ("name", "case"), [("select_nms", "crowd, 7 images"), ("select_topk", "different counts")]
+    ("name", "case"),
+    [
+        ("select_nms", "crowd, 7 images"),
+        ("select_soft_nms", "crowds, gaussian, a class"),
+        ("select_topk", "different counts"),
+    ],
 )
 def test_limits_change_between_frames(name, case, cubins):
     patch = read(name)
