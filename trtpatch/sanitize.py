@@ -14,7 +14,7 @@ from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import PatchStep, Plan
 from trtpatch.plan import Tensor as PlanTensor
 from trtpatch.unit import Unit, make_unit, pack
-from trtpatch.verify import Case, in_order, plan_case
+from trtpatch.verify import Case, frame_of, in_order, plan_case
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +57,8 @@ def _fields(unit: Unit, step: PatchStep, plan: Plan, case: Case) -> Iterator[Fie
         value = np.full(1, setting.value, setting.dtype)
         yield _given(setting.name, offsets[setting.name], value)
     images = [np.asarray(image) for image in case.inputs.get("frame_images", ())]
-    sizes = [(image.shape[0], image.shape[1], image.shape[1] * 3) for image in images]
+    frames = [frame_of(image, case.frame) for image in images]
+    sizes = [(frame.height, frame.width, frame.line_bytes) for frame in frames]
     for tensor in step.tensors:
         offset = offsets[tensor.name]
         if tensor.ragged:

@@ -158,7 +158,7 @@ def run_case(plan: Plan, case: Case, executor: str, *, device: int = 0) -> dict[
             elif tensor.written:
                 poison(walker, plan, tensor.buffers[0])
         images = case.inputs.get("frame_images", ())
-        walker.put_frames([_frame(one, case.frame) for one in images])
+        walker.put_frames([frame_of(one, case.frame) for one in images])
         walker.walk()
         return {name: walker.read(buffer) for name, buffer in _outputs(step)}
     finally:
@@ -234,7 +234,8 @@ def _outputs(step: PatchStep) -> list[tuple[str, str]]:
     return [(t.name, t.buffers[0]) for t in step.tensors if t.name in names]
 
 
-def _frame(pixels: Array, layout: FrameLayout) -> Frame:
+def frame_of(pixels: Array, layout: FrameLayout) -> Frame:
+    """A picture of a case; one without pixels is an unused place of the batch."""
     unused = Frame(pixels, 0, 0, 0, 0, 0, 0)
     return as_frames(pixels, layout=layout)[0] if pixels.size else unused
 

@@ -35,9 +35,38 @@ def cases() -> Iterator[Case]:
     yield Case("row pitch", {"frame_images": [rows]}, {}, {"image": (1, 3, 32, 64)})
     unused = [frame(20, 30), np.zeros((0, 0, 3), np.uint8)]
     yield Case("unused place", {"frame_images": unused}, {}, {"image": (2, 3, 32, 64)})
+    shapes = {"image": (len(sizes), 3, 64, 96)}
+    for interpolation in ("area", "antialias"):
+        params = {"interpolation": interpolation}
+        yield Case(interpolation, {"frame_images": [frame(h, w) for h, w in sizes]}, params, shapes)
+        inputs = {"frame_images": [frame(5000, 3), frame(3, 5000)]}
+        long = {"image": (2, 3, 32, 48)}
+        yield Case(f"{interpolation}, stretched", inputs, {**params, "fit": "stretch"}, long)
+    images = [frame(h, w)[..., 1] for h, w in sizes]
+    yield Case("gray", {"frame_images": images}, {}, shapes, frame="gray")
+    images = [frame(h, w).reshape(3, h, w) for h, w in sizes]
+    yield Case("planar", {"frame_images": images}, {}, shapes, frame="rgb-planar")
+    params = {"color": "bgr", "interpolation": "area"}
+    yield Case("planar bgr", {"frame_images": images}, params, shapes, frame="bgr-planar")
+    yield Case("planar to bgr", {"frame_images": images}, params, shapes, frame="rgb-planar")
+    images = [nv12(h, w) for h, w in [(362, 640), (64, 64), (2, 2), (18, 300)]]
+    shapes = {"image": (4, 3, 64, 96)}
+    for matrix in ("bt601", "bt709"):
+        for levels in ("limited", "full"):
+            params = {"yuv_matrix": matrix, "yuv_range": levels, "scale": 1.0}
+            inputs = {"frame_images": images}
+            yield Case(f"nv12, {matrix}, {levels}", inputs, params, shapes, frame="nv12")
+    params = {"color": "bgr", "interpolation": "antialias"}
+    inputs = {"frame_images": [nv12(40, 60)[:, 4:52]]}
+    yield Case("nv12 with pitch", inputs, params, {"image": (1, 3, 32, 64)}, frame="nv12")
 
 
 def frame(height: int, width: int) -> np.ndarray:
     """`[height, width, 3]` uint8 noise, the hardest to interpolate."""
     random = np.random.default_rng(height * width)
     return random.integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def nv12(height: int, width: int) -> np.ndarray:
+    """`[height * 3 / 2, width]` uint8 noise, of colors that there are and that there are not."""
+    return frame(height * 3 // 2, width)[..., 0]

@@ -1,16 +1,21 @@
-// Frames of any size, uint8 [height, width, 3], to the model's input [N, 3, H, W]: resized, padded,
+// Frames of any size and layout, uint8, to the model's input [N, 3, H, W]: resized, padded,
 // normalised; and the geometry that leads back.
 //
-// Reads at most 4 source pixels a picture pixel, neighbours through the cache, so each source byte
-// comes from memory at most once; writes 3 * H * W * sizeof(image_t) bytes an image. Floor for
-// 1080p to 640 x 640 in float16: 4.1 MB read (two rows of three), 2.5 MB written, 1.7 us at 4 TB/s.
+// Each source byte comes from memory at most once, neighbours through the cache; writes 3 * H * W *
+// sizeof(image_t) bytes an image. Bilinear reads at most 4 source pixels a picture pixel, area and
+// antialias all that it covers, or twice that on each axis. Floor for 1080p to 640 x 640 in float16,
+// bilinear: 4.1 MB read (two rows of three; 2.8 MB as NV12), 2.5 MB written, 1.7 us at 4 TB/s.
 //
 // Sizes and positions are whole-number arithmetic, so that every executor samples the same pixels
 // with the same weights: a position is a multiple of 2^-32 px, a weight of 2^-11, and a blend is
 // rounded to a grey level in OpenCV's steps. cv2.resize gives the same level, or the next one where
 // its float32 position comes to another weight.
 //
+// Area and antialias add up weights in float32, each a whole number of 2^-32 px, in the order of the
+// source's pixels.
+//
 // A thread writes 4 neighbours of a row, in one access a channel where W and the address allow.
+#include "../frames.cuh"
 
 constexpr int PER_THREAD = 4; // as in the contract
 constexpr int WEIGHT_BITS = 11;
@@ -102,6 +107,75 @@ __device__ int quarters(int first, int second, int weight, int weight_of_row)
     return (first * (ONE - weight) + second * weight >> 4) * weight_of_row >> 16;
 }
 
+__device__ Levels blended(const Picture& picture, const Sample& down, const Sample& across)
+{
+    const Levels a = picture.at(down.first, across.first);
+    if (Args::interpolation == Args::interpolation_nearest) return a;
+    const Levels b = picture.at(down.first, across.second);
+    const Levels c = picture.at(down.second, across.first);
+    const Levels d = picture.at(down.second, across.second);
+    const int w = across.weight, v = down.weight;
+    Levels levels;
+    for (int i = 0; i < 3; ++i)
+        levels.at[i] = (quarters(a.at[i], b.at[i], w, ONE - v) +
+                        quarters(c.at[i], d.at[i], w, v) + 2) >> 2;
+    return levels;
+}
+
+// ---- All that a picture pixel covers.
+
+constexpr bool AREA = Args::interpolation == Args::interpolation_area;
+constexpr bool COVERS = AREA || Args::interpolation == Args::interpolation_antialias;
+constexpr long long PIXEL = 1ll << 32;
+
+struct Cover // on an axis, in 2^-32 px of the source
+{
+    int first, last;
+    long long middle, reach; // where it begins and how long it is (area); its middle and its half
+
+    __device__ float weight(int pixel) const
+    {
+        const long long at = pixel * PIXEL;
+        if (AREA) return float(min(middle + reach, at + PIXEL) - max(middle, at));
+        const long long distance = at + PIXEL / 2 - middle;
+        return float(max(reach - max(distance, -distance), 0ll));
+    }
+};
+
+__device__ Cover cover_of(const Axis& axis, int at)
+{
+    const int end = axis.source - 1;
+    if (AREA) {
+        const long long begin = at * axis.step;
+        return {int(begin >> 32), min(int(begin + axis.step - 1 >> 32), end), begin, axis.step};
+    }
+    const long long middle = (2ll * at + 1) * axis.step >> 1, reach = max(axis.step, PIXEL);
+    return {max(int(middle - reach + PIXEL / 2 >> 32), 0),
+            min(int(middle + reach + PIXEL / 2 >> 32) - 1, end), middle, reach};
+}
+
+__device__ Levels covered(const Picture& picture, const Cover& down, const Cover& across)
+{
+    float sums[3] = {}, weights_down = 0.0f, weights_across = 0.0f;
+    for (int y = down.first; y <= down.last; ++y) {
+        float row[3] = {};
+        weights_across = 0.0f;
+        for (int x = across.first; x <= across.last; ++x) {
+            const Levels levels = picture.at(y, x);
+            const float weight = across.weight(x);
+            weights_across += weight;
+            for (int i = 0; i < 3; ++i) row[i] += weight * float(levels.at[i]);
+        }
+        const float weight = down.weight(y);
+        weights_down += weight;
+        for (int i = 0; i < 3; ++i) sums[i] += weight * row[i];
+    }
+    Levels levels;
+    for (int i = 0; i < 3; ++i)
+        levels.at[i] = int(sums[i] / (weights_across * weights_down) + 0.5f);
+    return levels;
+}
+
 extern "C" __global__ void resize_letterbox(const Args args)
 {
     using T = Args::image_t;
@@ -118,31 +192,21 @@ extern "C" __global__ void resize_letterbox(const Args args)
     const int x = (blockIdx.x * blockDim.x + threadIdx.x) * PER_THREAD;
     if (y >= args.H || x >= args.W) return;
 
-    const unsigned char* __restrict__ pixels = args.frame_images[image];
+    const Picture picture{args.frame_images[image], size[0], size[2]};
     const int picture_y = y - fit.y.before;
     const bool inside_y = picture_y >= 0 && picture_y < fit.y.picture;
     const Sample down = inside_y ? sample(fit.y, picture_y) : Sample{};
-    const unsigned char* upper = pixels + 1ll * down.first * size[2];
-    const unsigned char* lower = pixels + 1ll * down.second * size[2];
 
     Pack<T, PER_THREAD> out[3];
     for (int i = 0; i < PER_THREAD; ++i) {
         const int picture_x = x + i - fit.x.before;
-        const bool inside = inside_y && picture_x >= 0 && picture_x < fit.x.picture;
-        const Sample across = inside ? sample(fit.x, picture_x) : Sample{};
-        for (int channel = 0; channel < 3; ++channel) {
-            int grey = args.pad_value;
-            if (inside) {
-                const bool swapped = (args.frame_layout == args.frame_layout_bgr) != (args.color == args.color_bgr);
-                const int from = swapped ? 2 - channel : channel;
-                const int a = 3 * across.first + from, b = 3 * across.second + from;
-                const int w = across.weight, v = down.weight;
-                grey = (quarters(upper[a], upper[b], w, ONE - v) +
-                        quarters(lower[a], lower[b], w, v) + 2) >> 2;
-            }
-            from_float(fmaf(float(grey), fit.gain[channel], fit.offset[channel]),
+        Levels levels{args.pad_value, args.pad_value, args.pad_value};
+        if (inside_y && picture_x >= 0 && picture_x < fit.x.picture)
+            levels = COVERS ? covered(picture, cover_of(fit.y, picture_y), cover_of(fit.x, picture_x))
+                            : blended(picture, down, sample(fit.x, picture_x));
+        for (int channel = 0; channel < 3; ++channel)
+            from_float(fmaf(float(levels.at[channel]), fit.gain[channel], fit.offset[channel]),
                        out[channel].at[i]);
-        }
     }
     for (int channel = 0; channel < 3; ++channel) {
         T* row = args.image + ((3ull * image + channel) * args.H + y) * args.W + x;

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 import trtpatch
+from tests.patch_runs import run
 from trtpatch.cli import main
 from trtpatch.errors import InputError
 
@@ -66,11 +67,11 @@ def segmenter_to(path, frame):
     return save(path, nodes, outputs, sizes=np.int64(sizes))
 
 
-def write_pipeline(model, patch, **params):
+def write_pipeline(model, patch, *, frame="rgb", **params):
     path = model.with_name("pipeline.yaml")
     chosen = {"resize_letterbox": {"fit": "stretch"}, patch: params}
     chain = ["resize_letterbox", "engine", patch]
-    content = {"engine": {"path": model.name}, "chain": chain, "params": chosen}
+    content = {"engine": {"path": model.name}, "chain": chain, "params": chosen, "frame": frame}
     path.write_text(json.dumps({**content, "labels": list("abcde")}))
     return path
 
@@ -124,12 +125,30 @@ def test_classes_of_a_pictures_pixels(tmp_path, frame, executor):
 
 
 def picture_as_the_model_gets_it(pixels):
-    from tests.patch_runs import run
-
     params = {"fit": "stretch", "scale": 1.0}
     shapes = {"image": (1, 3, *SIZE)}
     image = run("resize_letterbox", {"frame_images": [pixels]}, params, shapes)["image"]
     return image[0].transpose(1, 2, 0)
+
+
+@pytest.mark.parametrize("executor", ["cpu", "host"])
+def test_a_pipeline_takes_video_as_it_is_decoded(tmp_path, executor):
+    model = classifier(tmp_path / "model.onnx")
+    frames = RANDOM.integers(16, 236, (2, SIZE[0] * 3 // 2, SIZE[1]), dtype=np.uint8)
+    with trtpatch.load(
+        write_pipeline(model, "classify_topk", frame="nv12"), executor=executor
+    ) as pipeline:
+        found = pipeline(list(frames))
+        with pytest.raises(InputError, match=r"expected \[height \* 3 / 2, width\]"):
+            pipeline(picture(*SIZE))
+    for frame, one in zip(frames, found, strict=True):
+        assert (one.height, one.width) == SIZE
+        params = {"scale": 1.0, "fit": "stretch"}
+        shapes = {"image": (1, 3, *SIZE)}
+        image = run("resize_letterbox", {"frame_images": [frame]}, params, shapes, frame="nv12")
+        (logits,) = infer(model, image["image"][0].transpose(1, 2, 0))
+        scores = scipy.special.softmax(logits[0])
+        np.testing.assert_allclose(one.scores, np.sort(scores)[:-6:-1], rtol=1e-5)
 
 
 def test_a_picture_without_room_says_so(tmp_path):
