@@ -1,6 +1,7 @@
 """A TensorRT-RTX engine on a GPU, by its addresses and stream alone, against ONNX Runtime."""
 
 import ctypes
+import os
 from pathlib import Path
 
 import numpy as np
@@ -83,12 +84,17 @@ def test_it_gives_what_onnx_runtime_gives(assets, yolox, pictures):
     assert (yolox.on_device, yolox.info.kind, yolox.info.flavour) == (True, "trt", "tensorrt_rtx")
     assert [str(t) for t in yolox.info.outputs] == ["output float32 [1, 3549, 85]"]
     buffers = Buffers(yolox)
+    # TensorRT-RTX multiplies in TF32 unless told otherwise before it is loaded, which moves a score
+    # by up to 0.045 and a raw box value by 0.34 (benchmarks/tf32.py); test_pipeline_on_gpu.py holds
+    # a process without TF32 to 1e-3.
+    exact = os.environ.get("NVIDIA_TF32_OVERRIDE") == "0"
+    score, box = (1e-3, 1e-2) if exact else (0.1, 1.0)
     for picture in pictures:
         found = buffers.run(images=picture)["output"]
         path = assets / "models/yolox_nano_416.onnx"
         expected = onnx_runtime(path, {"images": picture})["output"]
-        np.testing.assert_allclose(found[..., 4:], expected[..., 4:], atol=1e-3, rtol=0)
-        np.testing.assert_allclose(found[..., :4], expected[..., :4], atol=1e-2, rtol=1e-3)
+        np.testing.assert_allclose(found[..., 4:], expected[..., 4:], atol=score, rtol=0)
+        np.testing.assert_allclose(found[..., :4], expected[..., :4], atol=box, rtol=1e-3)
 
 
 def test_a_captured_run_is_replayed_on_new_pictures(yolox, pictures):
