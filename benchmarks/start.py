@@ -26,7 +26,8 @@ import measure
 import numpy as np
 
 import trtpatch
-from trtpatch import builtin, nvrtc
+from trtpatch import builtin
+from trtpatch.compiler import nvrtc
 from trtpatch.executors import gpu_found
 from trtpatch.loaded import Loaded
 
@@ -64,9 +65,9 @@ def write_recording(path: Path, frames: int) -> None:
 
 def load_kernels(pipeline: Path, bundle: Path | None) -> dict[str, float]:
     """In a process of its own: time from a plan to kernels that can be launched."""
-    from trtpatch.bundle import Bundle
-    from trtpatch.compiler import Compile, cubin_for
-    from trtpatch.cubins import Cubins
+    from trtpatch.compiler.bundle import Bundle
+    from trtpatch.compiler.cubins import Cubins
+    from trtpatch.compiler.units import Compile, cubin_for
     from trtpatch.unit import make_unit
 
     plan = Loaded(pipeline, executor="cpu").plan

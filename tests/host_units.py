@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Field, Finding
 from trtpatch.executors.host_compiler import find_compiler, is_clang
 from trtpatch.executors.host_unit import HostUnit

@@ -145,7 +145,7 @@ def _compared(one: Finding, others: Mapping[str, Finding]) -> Finding:
 def _cupy(cupy: Finding, gpu: Mapping[str, Any]) -> Finding:
     extra = f"pip install 'trtpatch[cu{13 if _driver_major(gpu) >= 13 else 12}]'"
     if cupy.state != "ok":
-        return replace(cupy, advice=cupy.advice or extra) if gpu else cupy
+        return replace(cupy, advice=cupy.advice or (extra if gpu else f"{extra} or [cu12]"))
     newest = max(cupy.facts.get("majors", ()), default=0)
     if gpu and newest > _driver_major(gpu):
         found = f"{cupy.found}; too new for the driver, which serves CUDA {gpu['cuda']}"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtpatch import engines, executors
-from trtpatch.bundle import Bundle
 from trtpatch.catalog import Catalog, Patch
+from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.build import BuildOptions
 from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain

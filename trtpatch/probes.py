@@ -88,7 +88,7 @@ def _driver() -> str:
 
 
 def _nvrtc() -> list[Finding]:
-    from trtpatch import nvrtc
+    from trtpatch.compiler import nvrtc
     from trtpatch.errors import CompileError
 
     install = "pip install 'trtpatch[cu13]' or [cu12]; without CuPy: nvidia-cuda-nvrtc"
@@ -145,10 +145,10 @@ def _flavour(module: str) -> Callable[[], list[Finding]]:
         found = find(flavour)
         facts = {"builds": found.builds, "version": found.version, "library": found.library}
         if found.why_not:
-            there = importlib.util.find_spec(module) is not None
-            return [
-                Finding(flavour.product, "broken" if there else "missing", found.why_not, "", facts)
-            ]
+            if importlib.util.find_spec(module) is not None:
+                return [Finding(flavour.product, "broken", found.why_not, facts=facts)]
+            install = f"pip install {flavour.packages}"
+            return [Finding(flavour.product, "missing", "not installed", install, facts)]
         builds = "builds and runs engines" if found.builds else "runs engines"
         library = f", {found.library}" if found.library else ""
         return [Finding(flavour.product, "ok", f"{found.version}, {builds}{library}", facts=facts)]
@@ -158,7 +158,7 @@ def _flavour(module: str) -> Callable[[], list[Finding]]:
 
 def _cuda_majors() -> list[Finding]:
     """The CUDA majors that packages bring, and that one process gets when it loads them all."""
-    from trtpatch import nvrtc
+    from trtpatch.compiler import nvrtc
     from trtpatch.engines.flavours import available
 
     brought: dict[int, list[str]] = {}
@@ -231,7 +231,7 @@ def _compiler() -> list[Finding]:
 
 def _cache() -> list[Finding]:
     """The folder of compiled kernels and built engines; nothing is made in it."""
-    from trtpatch.cubins import cache_root
+    from trtpatch.compiler.cubins import cache_root
 
     advice = "set TRTPATCH_CACHE to a folder of your own"
     try:

@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.engines import Engine
 from trtpatch.executors import Executor, compile_ahead, make_executor
 from trtpatch.loaded import Binding, Loaded

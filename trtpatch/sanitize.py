@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trtpatch.catalog import Patch
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Field, Finding
 from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import PatchStep, Plan

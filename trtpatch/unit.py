@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from trtpatch import builtin
+from trtpatch.compiler.includes import inline_includes
 from trtpatch.errors import CompileError
-from trtpatch.includes import inline_includes
 from trtpatch.plan import PatchStep, Tensor
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.ports import FRAME_LAYOUTS

@@ -18,8 +18,8 @@ from PIL import Image
 import trtpatch
 from tests.nvrtc.units import unit
 from tests.reloads import PICTURE, Project, edit
-from trtpatch.compiler import Compile, Cubin, compile_unit, cubin_for
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
+from trtpatch.compiler.units import Compile, Cubin, compile_unit, cubin_for
 from trtpatch.errors import CompileError, SpecError
 from trtpatch.executors.kernels import Kernels
 from trtpatch.pipeline import Pipeline

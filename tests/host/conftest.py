@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.host_units import Bench
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 
 
 @pytest.fixture(scope="session")

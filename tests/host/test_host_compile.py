@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.host_units import FILE, launch_of, unit_of
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.errors import CompileError
 from trtpatch.executors.host_unit import HostUnit
 
@@ -128,7 +128,7 @@ def test_hundreds_of_units_fit_a_process(tmp_path):
 import sys, numpy as np
 from pathlib import Path
 from tests.host_units import Bench
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 
 def mappings():
     return len(Path("/proc/self/maps").read_text().splitlines())

@@ -15,11 +15,11 @@ import pytest
 
 import trtpatch
 from tests.nvrtc.units import ARGS, FILE, KERNEL, Unit, unit
-from trtpatch.bundle import MANIFEST, Bundle, write_bundle
-from trtpatch.compiler import compile_unit, cubin_for
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.bundle import MANIFEST, Bundle, write_bundle
+from trtpatch.compiler.cubins import Cubins
+from trtpatch.compiler.nvrtc import load
+from trtpatch.compiler.units import compile_unit, cubin_for
 from trtpatch.errors import CompileError
-from trtpatch.nvrtc import load
 
 ROOT = Path(trtpatch.__file__).parents[1]
 ARCHS = ("sm_75", "sm_86")
@@ -212,7 +212,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 sys.path.insert(0, {str(ROOT)!r})
-from trtpatch.bundle import Bundle
+from trtpatch.compiler.bundle import Bundle
 unit = SimpleNamespace(
     name="decode_mine", text={unit().text!r}, options=(), entries=("decode_mine",),
     fast_math=False, args_dtype=SimpleNamespace(itemsize=16),

@@ -16,11 +16,11 @@ import pytest
 
 import trtpatch
 from tests.nvrtc.units import ARGS, FILE, KERNEL, Unit, unit
-from trtpatch import nvrtc
-from trtpatch.compiler import Cubin, compile_unit, cubin_for
-from trtpatch.cubins import Cubins
+from trtpatch.compiler import nvrtc
+from trtpatch.compiler.cubins import Cubins
+from trtpatch.compiler.includes import inline_includes
+from trtpatch.compiler.units import Cubin, compile_unit, cubin_for
 from trtpatch.errors import CompileError, Problem
-from trtpatch.includes import inline_includes
 
 ROOT = Path(trtpatch.__file__).parents[1]
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -461,8 +461,8 @@ import logging, sys
 from pathlib import Path
 from types import SimpleNamespace
 sys.path.insert(0, {str(ROOT)!r})
-from trtpatch.compiler import cubin_for
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.units import cubin_for
+from trtpatch.compiler.cubins import Cubins
 unit = SimpleNamespace(
     name="decode_mine", text={unit().text!r}, options=(), entries=("decode_mine",),
     fast_math=False, args_dtype=SimpleNamespace(itemsize=16),
@@ -508,7 +508,7 @@ import mmap, sys
 sys.path.insert(0, {str(ROOT)!r})
 file = open({str(library)!r}, "rb")
 held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-from trtpatch import nvrtc
+from trtpatch.compiler import nvrtc
 nvrtc.load()
 nvrtc.load()
 """

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from trtpatch.cli import main
-from trtpatch.cubins import Cubins, key_of
+from trtpatch.compiler.cubins import Cubins, key_of
 from trtpatch.engines.cache import keep
 
 PLAN = "yolox-nano-tensorrt_rtx-1.4.0.76-any-0123456789abcdef.plan"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from trtpatch.cubins import Cubins, cache_root, key_of
-from trtpatch.entries import notes_of
+from trtpatch.compiler.cubins import Cubins, cache_root, key_of
+from trtpatch.compiler.entries import notes_of
 from trtpatch.errors import CompileError
 
 NOBODY = 65534
@@ -169,7 +169,7 @@ def test_an_entry_under_anothers_name_is_not_served(folder: Path) -> None:
 START = """
 import sys
 from pathlib import Path
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 folder, key, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 for _ in range(rounds):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trtpatch import diagnosis
-from trtpatch.diagnosis import Kernel
+from trtpatch.compiler import diagnosis
+from trtpatch.compiler.diagnosis import Kernel
 
 TEXT = """\
 #line 1 "Args of decode_mine"

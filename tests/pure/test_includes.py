@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from trtpatch.compiler.includes import inline_includes, place, stray_includes
 from trtpatch.errors import CompileError
-from trtpatch.includes import inline_includes, place, stray_includes
 
 LABEL = "patches/mine/kernel.cu"
 

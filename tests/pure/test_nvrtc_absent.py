@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import trtpatch
-from trtpatch import nvrtc
+from trtpatch.compiler import nvrtc
 
 ROOT = Path(trtpatch.__file__).parents[1]
 
@@ -20,7 +20,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_missing_nvrtc_is_named_with_the_command_that_installs_it() -> None:
-    code = "from trtpatch import nvrtc\nprint(nvrtc.installed())\nnvrtc.load()"
+    code = "from trtpatch.compiler import nvrtc\nprint(nvrtc.installed())\nnvrtc.load()"
     done = run(code)
     assert done.stdout == "None\n"
     last = done.stderr.splitlines()[-1]
@@ -36,7 +36,8 @@ def test_the_release_is_read_off_the_newest_wheel(tmp_path: Path) -> None:
         "nvidia_cuda_runtime-14.0.0.dist-info",
     ):
         (tmp_path / name).mkdir()
-    code = "sys.path.append(sys.argv[1])\nfrom trtpatch import nvrtc\nprint(nvrtc.installed())"
+    code = "sys.path.append(sys.argv[1])\n"
+    code += "from trtpatch.compiler import nvrtc\nprint(nvrtc.installed())"
     assert run(code, str(tmp_path)).stdout == "13.10.2\n"
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from trtpatch import builtin
 from trtpatch.catalog import Patch
+from trtpatch.compiler.includes import by_file
 from trtpatch.errors import CompileError
-from trtpatch.includes import by_file
 from trtpatch.unit import Unit, make_unit
 from trtpatch.verify import load_cases, plan_case
 

@@ -10,23 +10,26 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trtpatch.caches import Cache, Kept
+    from trtpatch.compiler.caches import Cache, Kept
 
 _which = click.argument("caches", nargs=-1, type=click.Choice(["kernels", "engines"]))
 
 
 @click.group()
 def command() -> None:
-    """List, clear or fill the caches of compiled kernels and built engines."""
+    """List, clear or fill the caches of kernels and built engines."""
 
 
 @command.command("list")
 @_which
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 def list_command(caches: Sequence[Cache], as_json: bool) -> None:
-    """List what is kept, of all CACHES or of one; the most recently used first."""
-    from trtpatch.caches import CACHES, kept
+    """List what is kept, of all CACHES or of one.
+
+    What was used last stands first.
+    """
     from trtpatch.cli import tables
+    from trtpatch.compiler.caches import CACHES, kept
 
     files = kept(caches or CACHES)
     if as_json:
@@ -48,9 +51,12 @@ def list_command(caches: Sequence[Cache], as_json: bool) -> None:
 @command.command()
 @_which
 def clear(caches: Sequence[Cache]) -> None:
-    """Remove what is kept, of all CACHES or of one; it is made again when it is wanted."""
-    from trtpatch.caches import CACHES
-    from trtpatch.caches import clear as clear_caches
+    """Remove what is kept, of all CACHES or of one.
+
+    It is made again when it is wanted.
+    """
+    from trtpatch.compiler.caches import CACHES
+    from trtpatch.compiler.caches import clear as clear_caches
 
     click.echo(f"{_root()}: removed {_counted(clear_caches(caches or CACHES))}")
 
@@ -64,11 +70,14 @@ def clear(caches: Sequence[Cache]) -> None:
     help="GPU architectures, such as sm_86,sm_90; this machine's GPU when not given.",
 )
 def warm(pipeline: Path, archs: str | None) -> None:
-    """Compile the kernels of PIPELINE into the cache, so that it starts without NVRTC."""
-    from trtpatch.ahead import plan_ahead, units_of
+    """Compile the kernels of PIPELINE into the cache.
+
+    It starts without NVRTC then.
+    """
     from trtpatch.cli.compile import show, split_archs
-    from trtpatch.compiler import cubin_for
-    from trtpatch.cubins import Cubins
+    from trtpatch.compiler.ahead import plan_ahead, units_of
+    from trtpatch.compiler.cubins import Cubins
+    from trtpatch.compiler.units import cubin_for
 
     wanted = split_archs(archs) if archs is not None else [_this_gpu()]
     loaded = plan_ahead(pipeline)
@@ -92,7 +101,7 @@ def _this_gpu() -> str:
 
 
 def _root() -> Path:
-    from trtpatch.cubins import cache_root
+    from trtpatch.compiler.cubins import cache_root
 
     return cache_root()
 

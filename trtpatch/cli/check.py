@@ -52,7 +52,8 @@ def _show_engine(report: PipelineReport) -> None:
 
     engine = report.engine
     tensors = [("in", t) for t in engine.inputs] + [("out", t) for t in engine.outputs]
-    rule = f"{report.rule} ({report.rule_place})" if report.rule else f"none; {report.rule_place}"
+    place = tables.path(report.rule_place)
+    rule = f"{report.rule} ({place})" if report.rule else f"none; the chain of {place}"
     classes = f"{report.classes} with names" if report.classes else "without names"
     tables.echo_table(
         ("", ""),
@@ -72,7 +73,7 @@ def _show_engine(report: PipelineReport) -> None:
 def _show_step(number: int, step: StepReport) -> None:
     from trtpatch.cli import tables
 
-    where = f"  {step.contract}" if step.contract else ""
+    where = f"  {tables.path(step.contract)}" if step.contract else ""
     tables.echo_title(f"\n{number} {step.name}{where}")
     tables.echo_table(
         ("field", "", "buffer", "type", "shape"),
@@ -95,7 +96,7 @@ def _show_step(number: int, step: StepReport) -> None:
     for param in step.params:
         at_runtime = ", may change while running" if param.runtime else ""
         value = tables.value(param.value)
-        rows.append(("param", f"{param.name} = {value}  ({param.source}{at_runtime})"))
+        rows.append(("param", f"{param.name} = {value}  ({tables.path(param.source)}{at_runtime})"))
     for launch in step.launches:
         shared = f", {launch.shared_bytes} bytes shared" if launch.shared_bytes else ""
         rows.append(("launch", f"{launch.entry} grid {launch.grid} block {launch.block}{shared}"))

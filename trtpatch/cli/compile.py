@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trtpatch.compiler import Cubin
+    from trtpatch.compiler.units import Cubin
 
 
 @click.command()
@@ -38,11 +38,11 @@ def command(pipeline: Path, archs: str, output: Path, as_json: bool) -> None:
     """
     from functools import partial
 
-    from trtpatch.ahead import plan_ahead, units_of
-    from trtpatch.bundle import write_bundle
     from trtpatch.cli import tables
-    from trtpatch.compiler import cubin_for
-    from trtpatch.cubins import Cubins
+    from trtpatch.compiler.ahead import plan_ahead, units_of
+    from trtpatch.compiler.bundle import write_bundle
+    from trtpatch.compiler.cubins import Cubins
+    from trtpatch.compiler.units import cubin_for
 
     loaded = plan_ahead(pipeline)
     try:

@@ -11,9 +11,10 @@ _BROKEN = 2
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Look at this machine: GPU, driver, CUDA, NVRTC, CuPy, TensorRT, ONNX Runtime, caches.
+    """Tell what this machine has, lacks, and how to install that.
 
-    Ends with code 2 where something that the CPU needs is broken.
+    Looks for a GPU, its driver, CUDA, NVRTC, CuPy, TensorRT, ONNX Runtime, a C++ compiler and the
+    cache. Ends with code 2 where something that the CPU needs is broken.
     """
     from trtpatch.cli import tables
     from trtpatch.doctor import diagnose

@@ -39,7 +39,7 @@ def command(file: Path, registries: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         tables.echo_json({"engine": info, "rule": rule, "why_no_rule": why_none})
     else:
-        _show(info, f"{rule.name} ({rule.place})" if rule else f"none: {why_none}")
+        _show(info, f"{rule.name} ({tables.path(rule.place)})" if rule else f"none: {why_none}")
 
 
 def _show(info: EngineInfo, rule: str) -> None:

@@ -68,20 +68,9 @@ def _show_list(patches: list[PatchReport]) -> None:
 
     rows = sorted(patches, key=lambda patch: (patch.kind, patch.name))
     tables.echo_table(
-        ("name", "kind", "inputs", "outputs", "params", "summary"),
-        [
-            (
-                patch.name,
-                patch.kind,
-                "\n".join(patch.inputs),
-                "\n".join(patch.outputs),
-                "\n".join(str(param["name"]) for param in patch.params),
-                patch.summary,
-            )
-            for patch in rows
-        ],
-        spaced=True,
+        ("name", "kind", "summary"), [(patch.name, patch.kind, patch.summary) for patch in rows]
     )
+    click.echo("\nInputs, outputs and parameters of one: trtpatch patches NAME")
 
 
 def _show_patch(patch: PatchReport) -> None:
@@ -145,7 +134,7 @@ def _rules(catalog: Catalog, name: str | None, as_json: bool) -> None:
 def _show_rule(rule: RuleReport) -> None:
     from trtpatch.cli import tables
 
-    tables.echo_title(f"{rule.name}  {rule.place}")
+    tables.echo_title(f"{rule.name}  {tables.path(rule.place)}")
     rows = [("", rule.help)] if rule.help else []
     rows += [("in", f"{name} {form}") for name, form in rule.inputs.items()]
     rows += [("out", f"{name} {form}") for name, form in rule.outputs.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -104,12 +105,15 @@ class Output:
             click.echo(f"{path}: {_in_words(found)}{drawn}", err=self.uses_stdout)
 
 
-def show_times(times: Sequence[Mapping[str, float]], *, batch: int, err: bool) -> None:
+def show_times(
+    times: Sequence[Mapping[str, float]], *, batch: int, executor: str, err: bool
+) -> None:
     """Print milliseconds a stage: of the first batch, and the mean of those after it.
 
     Args:
         times: of each batch, stage to milliseconds.
-        batch: pictures in a batch.
+        batch: most pictures in a batch.
+        executor: who ran the patches.
         err: print on standard error.
     """
     from trtpatch.cli import tables
@@ -123,8 +127,11 @@ def show_times(times: Sequence[Mapping[str, float]], *, batch: int, err: bool) -
         rows.append([stage, *(f"{ms:.2f}" for ms in (first.get(stage, 0.0), *means))])
     totals = [sum(float(row[i]) for row in rows) for i in range(1, len(columns))]
     rows.append(["all", *(f"{ms:.2f}" for ms in totals)])
-    title = f"Time of a batch of {batch}" if batch > 1 else "Time of a picture"
-    tables.echo_table(columns, rows, title=f"\n{title}; the first one sets things up", err=err)
+    what = f"a batch of up to {batch}" if batch > 1 else "a picture"
+    title = f"Time of {what} on {executor}; the first one sets things up"
+    tables.echo_table(columns, rows, title=f"\n{title}", err=err)
+    if executor != "gpu":
+        click.echo(f"{executor} shows what is right, not how fast it is: that takes gpu", err=err)
 
 
 def _show_table(path: Path, found: Detections | Classification | Segmentation) -> None:
@@ -163,17 +170,27 @@ def _in_words(found: Detections | Classification | Segmentation) -> str:
     from trtpatch.labels import Classification
 
     if isinstance(found, Detections):
-        return f"{len(found)} found ({_counted(found.counters)})"
+        named = Counter(found.names) if found.class_names else {}
+        what = ": " + ", ".join(f"{number} {name}" for name, number in named.items())
+        return f"{len(found)} found{what if named else ''} ({_counted(found.counters)})"
     if isinstance(found, Classification):
         return f"{found.names[0]} ({found.scores[0]:.3f})"
     return ", ".join(area["name"] for area in found.areas())
 
 
 def _counted(counters: Counters) -> str:
-    return (
-        f"{counters.candidates} candidates, {counters.kept} kept; dropped: {counters.dropped_topk}"
-        f" by top-k, {counters.dropped_max} by the maximum, {counters.dropped_nan} not a number"
-    )
+    """What became of the candidates; what dropped none is left out."""
+    dropped = [
+        f"{number} {why}"
+        for number, why in (
+            (counters.dropped_topk, "by top-k"),
+            (counters.dropped_max, "by the maximum"),
+            (counters.dropped_nan, "not a number"),
+        )
+        if number
+    ]
+    kept = f"{counters.candidates} candidates, {counters.kept} kept"
+    return "; ".join([kept, *([f"dropped: {', '.join(dropped)}"] if dropped else [])])
 
 
 def _open(path: str) -> IO[str]:

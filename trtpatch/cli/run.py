@@ -117,7 +117,7 @@ def _run(
                 for (path, pixels), one in zip(read, found, strict=True):
                     output.add(path, pixels, one)
     if timed:
-        show_times(times, batch=runner.plan.batch, err=output.uses_stdout)
+        show_times(times, batch=runner.plan.batch, executor=runner.executor, err=output.uses_stdout)
     if broken:
         lines = [str(error) for error in broken]
         if len(pictures) > 1:

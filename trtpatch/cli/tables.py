@@ -25,7 +25,6 @@ def echo_table(
     *,
     title: str = "",
     headed: bool = True,
-    spaced: bool = False,
     indent: int = 0,
     err: bool = False,
 ) -> None:
@@ -36,7 +35,6 @@ def echo_table(
         rows: a cell is shown as text; markup is not interpreted.
         title: a line above it.
         headed: whether the headings are shown.
-        spaced: whether a blank line parts the rows.
         indent: blanks before each row.
         err: print on standard error.
     """
@@ -52,7 +50,6 @@ def echo_table(
         show_edge=False,
         pad_edge=False,
         padding=(0, 2, 0, 0),
-        leading=int(spaced),
     )
     for number, name in enumerate(columns):
         justify: Any = "right" if name.startswith(">") else "left"
@@ -105,6 +102,16 @@ def amount(count_bytes: int) -> str:
             return f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
+
+
+def path(place: str) -> str:
+    """A file, or a place in it; what comes with trtpatch goes by `built-in` and its short path."""
+    from trtpatch import builtin
+
+    for known in (builtin.registry_file(), builtin.patches_folder()):
+        if place.startswith(str(known)):
+            return f"built-in {known.name}{place[len(str(known)) :]}"
+    return place
 
 
 def value(given: object) -> str:

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from trtpatch.cubins import cache_root
+from trtpatch.compiler.cubins import cache_root
 from trtpatch.errors import EngineError
 
 _log = logging.getLogger("trtpatch.engines")

@@ -17,9 +17,9 @@ from trtpatch.frame import Frame
 from trtpatch.plan import Plan
 
 if TYPE_CHECKING:
-    from trtpatch.bundle import Bundle
-    from trtpatch.compiler import Compile
-    from trtpatch.cubins import Cubins
+    from trtpatch.compiler.bundle import Bundle
+    from trtpatch.compiler.cubins import Cubins
+    from trtpatch.compiler.units import Compile
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Timings = dict[str, float]
@@ -190,7 +190,7 @@ def compile_ahead(
 
 
 def _compile(cubins: Cubins | None, bundle: Bundle | None) -> Compile:
-    from trtpatch.compiler import cubin_for
-    from trtpatch.cubins import Cubins
+    from trtpatch.compiler.cubins import Cubins
+    from trtpatch.compiler.units import cubin_for
 
     return bundle.cubin_for if bundle else partial(cubin_for, cubins=cubins or Cubins())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.compiler import Compile
+from trtpatch.compiler.units import Compile
 from trtpatch.engines import Engine, HostEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.engines import HostEngine
 from trtpatch.executors.host_unit import HostUnit
 from trtpatch.executors.walker import HostWalker

@@ -17,8 +17,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from trtpatch.cubins import Cubins, key_of
-from trtpatch.diagnosis import CHECK
+from trtpatch.compiler.cubins import Cubins, key_of
+from trtpatch.compiler.diagnosis import CHECK
+from trtpatch.compiler.includes import stray_includes
 from trtpatch.errors import CompileError
 from trtpatch.executors.host_diagnosis import (
     HEADERS,
@@ -26,7 +27,6 @@ from trtpatch.executors.host_diagnosis import (
     generated_label,
     unknown_constructs,
 )
-from trtpatch.includes import stray_includes
 from trtpatch.unit import Unit
 
 _ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=hidden")

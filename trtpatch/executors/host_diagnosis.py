@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trtpatch.diagnosis import CHECK
+from trtpatch.compiler.diagnosis import CHECK
+from trtpatch.compiler.includes import place, without_comments
 from trtpatch.errors import CompileError, Problem
-from trtpatch.includes import place, without_comments
 from trtpatch.unit import Unit
 
 HEADERS = Path(__file__).resolve().parent / "host_cuda"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.errors import CompileError, TrtpatchError
 from trtpatch.executors.host_compiler import LIBRARY, build
 from trtpatch.plan import Launch

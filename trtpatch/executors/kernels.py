@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trtpatch import nvrtc
-from trtpatch.compiler import Compile, Cubin
+from trtpatch.compiler import nvrtc
+from trtpatch.compiler.units import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep
 from trtpatch.unit import make_unit, pack

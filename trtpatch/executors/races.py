@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Finding, Place, author_files, place_of
 from trtpatch.executors.host_compiler import WATCHED
 from trtpatch.executors.replay import Job, Run, replay

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Field
 from trtpatch.executors.host_compiler import Recipe, build, find_compiler, is_clang
 from trtpatch.plan import Launch

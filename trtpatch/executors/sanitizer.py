@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.cubins import Cubins
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Array, Arrays, Field, Finding
 from trtpatch.executors.host_compiler import SANITIZED
 from trtpatch.executors.host_unit import check_launch

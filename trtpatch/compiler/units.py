@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from trtpatch import diagnosis, nvrtc
-from trtpatch.cubins import Cubins, Entry, key_of
-from trtpatch.diagnosis import CHECK, Kernel
+from trtpatch.compiler import diagnosis, nvrtc
+from trtpatch.compiler.cubins import Cubins, Entry, key_of
+from trtpatch.compiler.diagnosis import CHECK, Kernel
+from trtpatch.compiler.includes import stray_includes
 from trtpatch.errors import CompileError, Problem
-from trtpatch.includes import stray_includes
 
 __all__ = ["Compile", "Cubin", "Kernel", "Unit", "compile_unit", "cubin_for", "options_of"]
 

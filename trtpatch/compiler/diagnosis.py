@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from trtpatch.compiler.includes import place, source_line, without_comments
 from trtpatch.errors import Problem
-from trtpatch.includes import place, source_line, without_comments
 
 CHECK = "trtpatch:"  # the file name of a generated check of a kernel, before the kernel's name
 STATIC_SHARED_BYTES = 48 * 1024  # for what a kernel declares; only 'extern' may go beyond

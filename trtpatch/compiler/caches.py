@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from trtpatch.cubins import Cubins, cache_root
-from trtpatch.entries import notes_of
+from trtpatch.compiler.cubins import Cubins, cache_root
+from trtpatch.compiler.entries import notes_of
 
 Cache = Literal["kernels", "engines"]
 CACHES: tuple[Cache, ...] = ("kernels", "engines")

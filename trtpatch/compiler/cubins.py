@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtpatch.entries import pack, publish, unpack
+from trtpatch.compiler.entries import pack, publish, unpack
 from trtpatch.errors import CompileError
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch import __version__
-from trtpatch.compiler import Compile, Cubin, Kernel, Unit, options_of
+from trtpatch.compiler.includes import by_file
+from trtpatch.compiler.units import Compile, Cubin, Kernel, Unit, options_of
 from trtpatch.engines.cache import as_name, keep
 from trtpatch.errors import CompileError
-from trtpatch.includes import by_file
 
 MANIFEST = "bundle.json"
 _FORMAT = 1
