@@ -248,7 +248,10 @@ class _Draft:
         try:
             symbols = solve_shapes(shapes, symbols)
             for name, size in spec.sizes.items():
-                symbols[name] = size.evaluate(symbols)
+                value = size.evaluate(symbols)
+                if symbols.get(name, value) != value:
+                    raise ValueError(f"{name} is {symbols[name]} in a shape, but '{size}' {value}")
+                symbols[name] = value
             for condition in spec.where:
                 if not condition.evaluate(symbols):
                     known = ", ".join(f"{n} = {symbols[n]}" for n in sorted(condition.names))
