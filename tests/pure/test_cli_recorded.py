@@ -137,7 +137,7 @@ def test_time_keeps_json_clean(folder: Path) -> None:
 
 def test_save_draws_the_box(folder: Path) -> None:
     text = invoke("run", "p.yaml", "a.png", "--save", "new/out.png").stdout
-    assert "1 found" in text
+    assert "1 dog" in text
     assert "1 not a number" in text
     with Image.open(folder / "new/out.png") as drawn:
         assert drawn.size == (WIDTH, HEIGHT)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trtpatch.loaded import Loaded
 
 _STDOUT = "-"
+_OFF_GPU = {"cpu": "the NumPy references", "host": "the kernels as C++ on the CPU"}
 
 
 class Output:
@@ -131,7 +132,7 @@ def show_times(
     title = f"Time of {what} on {executor}; the first one sets things up"
     tables.echo_table(columns, rows, title=f"\n{title}", err=err)
     if executor != "gpu":
-        click.echo(f"{executor} shows what is right, not how fast it is: that takes gpu", err=err)
+        click.echo(f"Not what a GPU takes: executor {executor} runs {_OFF_GPU[executor]}", err=err)
 
 
 def _show_table(path: Path, found: Detections | Classification | Segmentation) -> None:
@@ -171,8 +172,8 @@ def _in_words(found: Detections | Classification | Segmentation) -> str:
 
     if isinstance(found, Detections):
         named = Counter(found.names) if found.class_names else {}
-        what = ": " + ", ".join(f"{number} {name}" for name, number in named.items())
-        return f"{len(found)} found{what if named else ''} ({_counted(found.counters)})"
+        what = ", ".join(f"{number} {name}" for name, number in named.items())
+        return f"{what or f'{len(found)} found'} ({_counted(found.counters)})"
     if isinstance(found, Classification):
         return f"{found.names[0]} ({found.scores[0]:.3f})"
     return ", ".join(area["name"] for area in found.areas())
