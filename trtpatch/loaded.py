@@ -6,7 +6,8 @@ quick, so that a pipeline can do it when pictures ask for another shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from trtpatch import engines, executors
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.build import BuildOptions
-from trtpatch.errors import MatchError, SpecError
+from trtpatch.errors import EngineError, MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
 from trtpatch.plan import Plan
@@ -84,14 +85,15 @@ class Loaded:
         try:
             info = self.engine.info
             self.class_names = labels or info.metadata.names
-            self.shapes = ModelShapes(
-                info, batch=self.spec.batch, rectangular=self.spec.size == "auto"
-            )
+            with _blamed(document, "engine"):
+                self.shapes = ModelShapes(
+                    info, batch=self.spec.batch, rectangular=self.spec.size == "auto"
+                )
             self.notes = (*info.notes, *self.shapes.notes)
             largest = self.shapes.largest
             ready = before.binding.engine if before else None
             ready = ready or self.engine.at(self.shapes.inputs_at(largest))
-            self.match = self._match(ready.info.inputs, ready.info.outputs)
+            self.match = self._match(document, ready.info.inputs, ready.info.outputs)
             self._chain: list[Patch | None] = [
                 None if name == ENGINE else self.catalog.patch(name) for name in self.match.chain
             ]
@@ -195,12 +197,21 @@ class Loaded:
         check_params(document, (), self.spec.params, patches, into=params)
         return params
 
-    def _match(self, inputs: Sequence[engines.Tensor], outputs: Sequence[engines.Tensor]) -> Match:
+    def _match(
+        self,
+        document: yamlfile.Document,
+        inputs: Sequence[engines.Tensor],
+        outputs: Sequence[engines.Tensor],
+    ) -> Match:
         rule, chain = self.spec.rule, self.spec.chain
         if rule is None and chain is None:
             return match(self.catalog.rules, inputs, outputs)
-        named = self.catalog.rule(rule) if rule is not None else None
-        patches = [self.catalog.patch(name) for name in chain or () if name != ENGINE]
+        with _blamed(document, "rule"):
+            named = self.catalog.rule(rule) if rule is not None else None
+        patches = []
+        for index, name in enumerate(chain or ()):
+            with _blamed(document, "chain", index):
+                patches += [self.catalog.patch(name)] if name != ENGINE else []
         try:
             if named is not None:
                 return fit(named, inputs, outputs)
@@ -212,6 +223,15 @@ class Loaded:
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
                 f" {gives}: {error}"
             ) from None
+
+
+@contextmanager
+def _blamed(document: yamlfile.Document, *where: yamlfile.Key) -> Iterator[None]:
+    """Put a place in the pipeline file before what does not fit there."""
+    try:
+        yield
+    except (EngineError, MatchError) as error:
+        raise type(error)(str(document.problem(where, str(error)))) from None
 
 
 _OF_ENGINE = ("engine", "batch", "size", "device", "executor")

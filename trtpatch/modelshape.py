@@ -57,8 +57,8 @@ class ModelShapes:
         )
         if batch is not None and batch != most:
             raise EngineError(
-                f"the pipeline asks for batch {batch}, but the engine's input {main.name} is fixed"
-                f" to {list(main.shape)}"
+                f"the pipeline asks for batch {batch}, but the engine's input {main.name!r} is"
+                f" fixed to {list(main.shape)}"
             )
         self._least_batch = low[0] if low and self._open_batch else 1
         size = _filled(picture, best) if picture else None
@@ -136,7 +136,7 @@ def _filled(picture: Tensor, best: Shape | None) -> Size:
     """The picture's size, the best one where it is open."""
     if best is None and _OPEN in picture.shape[2:]:
         raise EngineError(
-            f"the engine's input {picture.name} {list(picture.shape)} is open in more than the"
+            f"the engine's input {picture.name!r} {list(picture.shape)} is open in more than the"
             " batch. Under 'engine' in the pipeline file, give its size with 'input_shape', or"
             " bounds with 'profile'"
         )

@@ -276,7 +276,7 @@ def find_rule(info: EngineInfo, registries: Sequence[Path]) -> tuple[RuleReport 
         return None, "its outputs are not known"
     open_tensor = next((one for one in (*inputs, *outputs) if -1 in one.shape), None)
     if open_tensor:
-        hint = "a pipeline file can set them with 'input_shape'"
+        hint = "a pipeline file can set them with 'input_shape' or 'profile'"
         return None, f"sizes are left open by {open_tensor}; {hint}"
     try:
         found = match(Catalog(registries).rules, inputs, outputs).rule

@@ -157,7 +157,7 @@ def test_wrong_channels_by_the_python_interface(
 def test_the_wrong_engine_names_both_shapes(folder: Path, assets: Path) -> None:
     shutil.copy(assets / "models/nanodet_m_416.onnx", folder)
     chain = "chain: [resize_letterbox, engine, decode_yolox, select_nms]"
-    for more in ("", "rule: yolox", chain):
+    for more in ("rule: yolox", chain):
         (folder / "wrong.yaml").write_text(f"engine: {{path: nanodet_m_416.onnx}}\n{more}\n")
         said = invoke("run", "wrong.yaml", "photo.jpg", "--executor", "cpu", code=2).stderr
         assert "792 float32 [1, 2704, 80]" in said

@@ -93,6 +93,9 @@ def _problem(schema: type[Schema], document: Document, error: Any) -> Problem:
     if kind == "value_error":
         return document.problem(where, str(error["ctx"]["error"]))
     message = error["msg"].removeprefix("Input should be ")
+    if kind in ("model_type", "dict_type"):
+        keys = _fields_at(schema, error["loc"])
+        message = f"a mapping with the keys {', '.join(keys)}" if keys else "a mapping"
     shown = repr(found)
     shown = shown if len(shown) < 60 else shown[:57] + "..."
     return document.problem(where, f"expected {message}, found {shown}")
