@@ -50,6 +50,9 @@ class Detections:
         masks: which pixels belong to each object, of chains that find out.
         keypoints: `[M, J, 3]` float32, x y in pixels of the source picture and a confidence, of
             chains that find them.
+        rotated: `[M, 5]` float32, centre x y, width and height in pixels of the source picture,
+            not clipped, and the angle from the x axis to the width, clockwise, 0 to pi / 2, of
+            chains that turn boxes; `boxes` are then the upright ones around them.
     """
 
     boxes: Array
@@ -62,6 +65,7 @@ class Detections:
     class_names: tuple[str, ...] = field(default=(), repr=False)
     masks: Masks | None = field(default=None, repr=False)
     keypoints: Array | None = field(default=None, repr=False)
+    rotated: Array | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -88,6 +92,7 @@ class Detections:
             class_names=class_names,
             masks=Masks(raw, row, size) if "masks_count" in arrays else None,
             keypoints=arrays["keypoints"][row, :count] if "keypoints" in arrays else None,
+            rotated=arrays["rotated"][row, :count] if "rotated" in arrays else None,
         )
 
     def __len__(self) -> int:
@@ -140,6 +145,9 @@ class Detections:
         if self.keypoints is not None:
             for one, points in zip(found, self.keypoints.tolist(), strict=True):
                 one["keypoints"] = points
+        if self.rotated is not None:
+            for one, rectangle in zip(found, self.rotated.tolist(), strict=True):
+                one["rotated"] = rectangle
         return {
             "width": self.width,
             "height": self.height,

@@ -207,13 +207,18 @@ def in_order(outputs: Mapping[str, Array]) -> dict[str, Array]:
     if "candidates_count" not in outputs:
         return ordered
     rows = [f"candidates_{name}" for name in ("boxes", "scores", "classes", "anchors")]
-    for name in rows:
+    by_anchor = [name for port in PORTS.values() for name, t in port.fields() if t.by_anchor]
+    by_anchor = [name for name in by_anchor if name in outputs]
+    for name in (*rows, *by_anchor):
         ordered[name] = np.zeros_like(outputs[name])
     for image, count in enumerate(outputs["candidates_count"].tolist()):
         count = max(0, min(count, outputs["candidates_anchors"].shape[1]))
         order = np.argsort(outputs["candidates_anchors"][image, :count], kind="stable")
         for name in rows:
             ordered[name][image, :count] = outputs[name][image, :count][order]
+        anchors = ordered["candidates_anchors"][image, :count]
+        for name in by_anchor:
+            ordered[name][image, anchors] = outputs[name][image, anchors]
     return ordered
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.candidates import by_class, give_detections, in_order
+
 
 def select_nms(args: Any) -> None:
     """Keep a candidate unless a kept one before it overlaps it by more than the threshold.
@@ -17,44 +19,28 @@ def select_nms(args: Any) -> None:
     """
     for n in range(args.N):
         count = min(int(args.candidates_count[n]), args.A)
-        slots = np.flatnonzero(
-            args.candidates_scores[n, :count]
-            > by_class(args.candidates_classes[n, :count], args.class_score_thresholds, -np.inf)
-        )
-        passed = len(slots)
-        keys = args.candidates_classes, args.candidates_anchors, -args.candidates_scores
-        order = slots[np.lexsort([key[n, slots] for key in keys])]
-        if args.pre_nms_topk > 0:
-            order = order[: args.pre_nms_topk]
-        boxes = args.candidates_boxes[n, order]
+        classes = args.candidates_classes[n, :count]
+        least = by_class(classes, args.class_score_thresholds, -np.inf)
+        passed = in_order(args, n, np.flatnonzero(args.candidates_scores[n, :count] > least))
+        order = passed[: args.pre_nms_topk] if args.pre_nms_topk > 0 else passed
         classes = args.candidates_classes[n, order]
         thresholds = by_class(classes, args.class_iou_thresholds, args.iou_threshold)
         groups = classes if args.class_aware else np.zeros_like(classes)
         alive = np.zeros(len(order), bool)
         for group in np.unique(groups):
             members = groups == group
-            alive[members] = greedy(boxes[members], thresholds[members], args.metric == "diou")
-        kept = np.flatnonzero(alive)
+            boxes = args.candidates_boxes[n, order[members]]
+            alive[members] = greedy(boxes, thresholds[members], args.metric == "diou")
+        kept = order[alive]
         found = kept[: min(args.max_detections, args.M)]
-        rows = len(found)
-        args.detections_boxes[n] = 0
-        args.detections_scores[n] = 0
-        args.detections_classes[n] = 0
-        args.detections_anchors[n] = -1
-        args.detections_boxes[n, :rows] = to_frame(boxes[found], args.geometry[n])
-        args.detections_scores[n, :rows] = args.candidates_scores[n, order[found]]
-        args.detections_classes[n, :rows] = classes[found]
-        args.detections_anchors[n, :rows] = args.candidates_anchors[n, order[found]]
-        args.detections_count[n] = rows
-        args.detections_counters[n] = (
-            passed, rows, passed - len(order), len(kept) - rows, args.candidates_nans[n]
-        )  # fmt: skip
-
-
-def by_class(classes: np.ndarray, values: tuple[float, ...], otherwise: float) -> np.ndarray:
-    """`[K]` float32, for each of `[K]` classes its value, or `otherwise` past the end."""
-    table = np.float32([*values, otherwise])
-    return table[np.minimum(classes, len(values))]
+        give_detections(
+            args,
+            n,
+            found,
+            candidates=len(passed),
+            dropped_topk=len(passed) - len(order),
+            dropped_max=len(kept) - len(found),
+        )
 
 
 def greedy(boxes: np.ndarray, thresholds: np.ndarray, less_distance: bool) -> np.ndarray:
@@ -86,9 +72,3 @@ def distance(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     width = np.maximum(box[2], x2) - np.minimum(box[0], x1)
     height = np.maximum(box[3], y2) - np.minimum(box[1], y1)
     return (x * x + y * y) * np.float32(0.25) / (width * width + height * height)
-
-
-def to_frame(boxes: np.ndarray, geometry: np.ndarray) -> np.ndarray:
-    """Model px to frame px, `[K, 4]` each, clipped to the frame."""
-    scale, corner, size = (np.tile(geometry[i : i + 2], 2) for i in (0, 2, 4))
-    return np.clip((boxes - corner) * scale, 0, size)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.candidates import give_detections
+
 
 def select_soft_nms(args: Any) -> None:
     """Take the best candidate and let the scores of those that it overlaps decay, again and again.
@@ -21,25 +23,18 @@ def select_soft_nms(args: Any) -> None:
         anchors = args.candidates_anchors[n, :count]
         scores = args.candidates_scores[n, :count].copy()
         alive = scores > np.float32(args.min_score)
-        args.detections_boxes[n] = 0
-        args.detections_scores[n] = 0
-        args.detections_classes[n] = 0
-        args.detections_anchors[n] = -1
-        rows = 0
-        while alive.any() and rows < min(args.max_detections, args.M):
-            open_ = np.flatnonzero(alive)
-            best = open_[np.lexsort((classes[open_], anchors[open_], -scores[open_]))[0]]
-            args.detections_boxes[n, rows] = to_frame(boxes[best], args.geometry[n])
-            args.detections_scores[n, rows] = scores[best]
-            args.detections_classes[n, rows] = classes[best]
-            args.detections_anchors[n, rows] = anchors[best]
-            rows += 1
+        taken: list[int] = []
+        while alive.any() and len(taken) < min(args.max_detections, args.M):
+            left = np.flatnonzero(alive)
+            best = left[np.lexsort((classes[left], anchors[left], -scores[left]))[0]]
+            taken.append(best)
             alive[best] = False
             reached = alive & (classes == classes[best]) if args.class_aware else alive
             scores[reached] *= factors(args, overlaps(boxes[best], boxes[reached]))
             alive &= scores > np.float32(args.min_score)
-        args.detections_count[n] = rows
-        args.detections_counters[n] = count, rows, 0, alive.sum(), args.candidates_nans[n]
+        slots = np.array(taken, int)
+        dropped = int(alive.sum())
+        give_detections(args, n, slots, candidates=count, dropped_max=dropped, scores=scores[slots])
 
 
 def factors(args: Any, overlap: np.ndarray) -> np.ndarray:
@@ -57,9 +52,3 @@ def overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     common = np.where(meet, width * height, np.float32(0))
     area, areas = ((b[..., 2] - b[..., 0]) * (b[..., 3] - b[..., 1]) for b in (box, others))
     return np.divide(common, area + areas - common, out=np.zeros_like(common), where=meet)
-
-
-def to_frame(boxes: np.ndarray, geometry: np.ndarray) -> np.ndarray:
-    """Model px to frame px, clipped to the frame."""
-    scale, corner, size = (np.tile(geometry[i : i + 2], 2) for i in (0, 2, 4))
-    return np.clip((boxes - corner) * scale, 0, size)

@@ -30,6 +30,7 @@ class PortTensor:
         used: name of the port's tensor `[N]` that says how many elements of an image's row mean
             something; the rest is not written.
         lazy: a result that stays on the GPU until it is looked at.
+        by_anchor: rows along A are those of the candidates' anchors; the others are not written.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PortTensor:
     ragged: bool = False
     used: str = ""
     lazy: bool = False
+    by_anchor: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,21 @@ PORTS = {
             "Points of each detection: x, y in frame pixels, not clipped, and a confidence, 1 where"
             " the head gives none; rows past the detections' count are zero.",
             (PortTensor("", "float32", ("N", "M", "J", 3)),),
+            result=True,
+        ),
+        Port(
+            "rectangles",
+            "Of models that turn their boxes: the rectangle of each candidate, by its anchor."
+            " Centre x y, width and height in model pixels, and the angle from the x axis to the"
+            " width, clockwise, in radians. The candidate's box is the upright one around it.",
+            (PortTensor("", "float32", ("N", "A", 5), by_anchor=True),),
+        ),
+        Port(
+            "rotated",
+            "The rectangle of each detection: centre x y, width and height in frame pixels, not"
+            " clipped, and the angle from the x axis to the width, clockwise, 0 to pi / 2; rows"
+            " past the detections' count are zero.",
+            (PortTensor("", "float32", ("N", "M", 5)),),
             result=True,
         ),
         Port(
