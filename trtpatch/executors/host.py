@@ -13,7 +13,12 @@ from trtpatch.unit import make_unit, pack
 
 
 class HostExecutor(HostWalker):
-    """Walks a plan with the text that NVRTC gets, on the CPU."""
+    """Walks a plan with the text that NVRTC gets, on the CPU.
+
+    Attributes:
+        seed: 0 takes blocks and threads in order; any other number shuffles them, from the next
+            walk on.
+    """
 
     name = "host"
 
@@ -26,13 +31,13 @@ class HostExecutor(HostWalker):
             plan: what to walk.
             engine: for the plan's engine step.
             cubins: the cache.
-            seed: 0 takes blocks and threads in order; any other number shuffles them.
+            seed: see the attribute.
 
         Raises:
             CompileError: a kernel does not compile, or uses what the host cannot do.
         """
         self._cubins = cubins or Cubins()
-        self._seed = seed
+        self.seed = seed
         super().__init__(plan, engine)
 
     def bind_patch(self, step: PatchStep) -> Callable[[], None]:
@@ -43,6 +48,6 @@ class HostExecutor(HostWalker):
 
         def run() -> None:
             for launch in step.launches:
-                kernels.launch(launch, args, seed=self._seed)
+                kernels.launch(launch, args, seed=self.seed)
 
         return run

@@ -12,7 +12,7 @@ from trtpatch.engines import HostEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Arrays, Timings
 from trtpatch.frame import Frame
-from trtpatch.plan import EngineStep, PatchStep, Plan, Step
+from trtpatch.plan import ALIGNMENT, Buffer, EngineStep, PatchStep, Plan, Step
 from trtpatch.spec.ports import PORTS
 
 
@@ -48,7 +48,7 @@ class HostWalker:
     def __init__(self, plan: Plan, engine: HostEngine | None) -> None:
         self.plan = plan
         self.engine = engine
-        self.arrays = {name: np.zeros(b.shape, b.dtype) for name, b in plan.buffers.items()}
+        self.arrays = {name: _allocate(buffer) for name, buffer in plan.buffers.items()}
         self.frames: Sequence[Frame] = ()
         for _, setting in plan.settings:
             self.arrays[setting.buffer][0] = setting.value
@@ -124,6 +124,13 @@ class HostWalker:
         """See `Executor.close`."""
         self._calls.clear()
         self.arrays.clear()
+
+
+def _allocate(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU."""
+    room = np.zeros(buffer.nbytes + 2 * ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT + buffer.offset % ALIGNMENT
+    return room[start : start + buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
 
 
 def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:

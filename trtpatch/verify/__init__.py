@@ -1,0 +1,198 @@
+"""Patches against their references: every case, its own and made-up ones, on every executor.
+
+A case passes on an executor where each output is within the contract's tolerance of the reference,
+and where every further run gives the same bits: a second walk over the same buffers, other contents
+in what the kernels should not read, other orders of blocks and threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from trtpatch import executors
+from trtpatch.catalog import Patch
+from trtpatch.compiler.cubins import Cubins
+from trtpatch.errors import CompileError, TrtpatchError
+from trtpatch.unit import make_unit
+from trtpatch.verify.cases import POISON, Case, frame_of, load_cases, plan_case, run_case
+from trtpatch.verify.checks import Check, Outcome, run_check
+from trtpatch.verify.comparison import Difference, compare, in_order
+from trtpatch.verify.generated import generate, is_generated, smallest
+from trtpatch.verify.workers import Workers
+
+__all__ = [
+    "POISON", "Case", "Difference", "Effort", "Outcome", "compare", "frame_of", "in_order",
+    "load_cases", "plan_case", "run_case", "verify",
+]  # fmt: skip
+
+Executor = Literal["host", "gpu"]
+EXECUTORS: tuple[Executor, ...] = ("host", "gpu")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look.
+
+    Attributes:
+        shuffles: orders of blocks and threads on the host, beside the natural one.
+        generated: cases that are made up for a patch, beside its own.
+        seed: of what is made up.
+        sanitize: whether to run under sanitizers as well.
+        only: part of the names of the cases to run; empty for all.
+        workers: cases that are looked at at once; one a core where it is 0.
+        device: which GPU.
+    """
+
+    shuffles: int = 4
+    generated: int = 32
+    seed: int = 0
+    sanitize: bool = False
+    only: str = ""
+    workers: int = 0
+    device: int = 0
+
+
+def at_hand(executor: Executor) -> str:
+    """Why an executor cannot run here; empty if it can."""
+    if executor == "gpu":
+        return "" if executors.gpu_found() else "no GPU, or no CuPy that sees it"
+    from trtpatch.executors.host_compiler import find_compiler
+
+    try:
+        find_compiler()
+    except CompileError as error:
+        return str(error)
+    return ""
+
+
+def verify(
+    patches: Sequence[Patch],
+    names: Sequence[Executor] = EXECUTORS,
+    *,
+    effort: Effort = Effort(),
+    cubins: Cubins | None = None,
+) -> Iterator[Outcome]:
+    """Compare patches with their references.
+
+    Args:
+        patches: which.
+        names: executors, `host` and `gpu`; one that is not at hand gives skipped outcomes.
+        effort: how hard to look.
+        cubins: the cache of compiled kernels; the user's own when not given.
+
+    Yields:
+        One outcome for each case on each executor, as they are known.
+    """
+    cubins = cubins or Cubins()
+    checks: list[Check] = []
+    for patch in patches:
+        for one in _prepare(patch, effort):
+            if isinstance(one, Outcome):
+                yield one
+            else:
+                checks.append(one)
+    for name in names:
+        mine = [replace(check, where=name) for check in checks]
+        reason = at_hand(name)
+        if reason:
+            yield from (check.outcome((), (), skipped=reason) for check in mine)
+        elif name == "host":
+            yield from _on_host(patches, mine, effort, cubins)
+        else:
+            yield from (run_check(check, cubins) for check in mine)
+            if effort.sanitize:
+                from trtpatch.verify.compute_sanitizer import sanitize_on_gpu
+
+                for patch in patches:
+                    yield from sanitize_on_gpu(patch, device=effort.device)
+
+
+def _prepare(patch: Patch, effort: Effort) -> Iterator[Check | Outcome]:
+    """A patch's cases, its own and made-up ones, bound to its contract; or why not."""
+    try:
+        cases = load_cases(patch)
+    except TrtpatchError as error:
+        yield Outcome(patch.name, "cases.py", "all", faults=(str(error),))
+        return
+    plans = {}
+    for case in cases:
+        try:
+            plans[case.name] = plan_case(patch, case)
+        except TrtpatchError as error:
+            yield Outcome(patch.name, case.name, "all", faults=(str(error),))
+    cases = [case for case in cases if case.name in plans]
+    if effort.generated:
+        try:
+            made = generate(patch, cases, count=effort.generated, seed=effort.seed)
+            plans |= {case.name: plan_case(patch, case) for case in made}
+            cases += made
+        except ImportError as error:
+            yield Outcome(patch.name, "generated cases", "all", skipped=str(error))
+        except CompileError as error:
+            yield Outcome(patch.name, "generated cases", "all", faults=(str(error),))
+    for case in cases:
+        if effort.only in case.name:
+            plan = plans[case.name]
+            yield Check(patch, case, plan, "host", shuffles=effort.shuffles, device=effort.device)
+
+
+def _on_host(
+    patches: Sequence[Patch], checks: Sequence[Check], effort: Effort, cubins: Cubins
+) -> Iterator[Outcome]:
+    """All checks in several processes; those of one unit stay together, which is compiled once."""
+    groups: dict[str, list[Check]] = {}
+    for number, check in enumerate(checks):
+        try:
+            (step,) = check.plan.patch_steps
+            key = make_unit(step).text
+        except CompileError:  # the check will say so
+            key = str(number)
+        groups.setdefault(key, []).append(check)
+    if effort.sanitize:
+        for group in groups.values():
+            group += [*_to_sanitize(group)]
+    failed = set()
+    with Workers(effort.workers or os.cpu_count() or 1, cubins) as workers:
+        for outcome in workers.run([*groups.values()]):
+            yield outcome
+            if outcome.status == "failed":
+                failed.add((outcome.patch, outcome.case))
+        for patch in patches:
+            mine = [check.case for check in checks if check.patch is patch]
+            own = [case for case in mine if not is_generated(case)]
+            bad = {case for name, case in failed if name == patch.name}
+            if bad and not bad & {case.name for case in own}:
+                yield from _smallest(patch, own, effort, workers)
+
+
+def _to_sanitize(group: Sequence[Check]) -> Iterator[Check]:
+    """A patch's own cases, and the first made-up one of a unit: it takes a second for each."""
+    made = 0
+    for check in group:
+        made += is_generated(check.case)
+        if not is_generated(check.case) or made == 1:
+            yield replace(check, where="host sanitized")
+
+
+def _smallest(
+    patch: Patch, own: Sequence[Case], effort: Effort, workers: Workers
+) -> Iterator[Outcome]:
+    """Where only made-up cases fail: the smallest that can be found."""
+
+    def run(case: Case) -> Outcome:
+        check = Check(patch, case, plan_case(patch, case), "host", shuffles=effort.shuffles)
+        (outcome,) = workers.run([[check]])
+        return outcome
+
+    case = smallest(
+        patch,
+        own,
+        lambda case: not run(case).passed,
+        count=effort.generated,
+        seed=effort.seed,
+    )
+    if case is not None:
+        yield run(case)
