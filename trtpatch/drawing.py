@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from trtpatch.labels import Classification, Segmentation
 
 Array = np.ndarray[Any, Any]
+_Box = tuple[float, float, float, float]
+"""x1 y1 x2 y2 in pixels."""
 
 _LINES_IN_HEIGHT = 36
 _MAX_FONT_PX = 48
 _TINT = 0.45
 """Part of the color in a pixel that is tinted."""
+_MOST_HIDDEN = 1 / 3
+"""Part of a box that a name may lie on."""
 
 
 def draw(pixels: Array, found: Detections | Classification | Segmentation) -> Image:
@@ -36,7 +40,7 @@ def draw(pixels: Array, found: Detections | Classification | Segmentation) -> Im
 
     if isinstance(found, Detections):
         picture = Image.fromarray(_tint_objects(pixels, found))
-        boxes = found.boxes.tolist()
+        boxes = [tuple(box) for box in found.boxes.tolist()]
         _outline(picture, boxes, found.labels.tolist())
         _write_names(picture, boxes, found)
         return picture
@@ -55,34 +59,36 @@ def _font_px(picture: Image) -> int:
     return max(11, min(_MAX_FONT_PX, min(picture.size) // _LINES_IN_HEIGHT))
 
 
-def _outline(picture: Image, boxes: Sequence[Sequence[float]], labels: Sequence[int]) -> None:
+def _outline(picture: Image, boxes: Sequence[_Box], labels: Sequence[int]) -> None:
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(picture)
     for box, label in reversed(list(zip(boxes, labels, strict=True))):
-        pen.rectangle(tuple(box), outline=_color(label), width=_line(picture))
+        pen.rectangle(box, outline=_color(label), width=_line(picture))
 
 
-def _write_names(
-    picture: Image, boxes: Sequence[Sequence[float]], found: Detections | Classification
-) -> None:
-    """Write name and score of the first classes, one at each box."""
+def _write_names(picture: Image, boxes: Sequence[_Box], found: Detections | Classification) -> None:
+    """Write name and score of the first classes, one at each box that has room for them.
+
+    In a crowd some are left out, those of the lower scores, rather than hide what they tell of.
+    """
     from PIL import ImageDraw, ImageFont
 
     pen = ImageDraw.Draw(picture)
     size, line = _font_px(picture), _line(picture)
     font = ImageFont.load_default(size)
-    plates: list[_Plate] = []
-    for box, name, score in zip(boxes, found.names, found.scores.tolist(), strict=False):
+    plates: list[_Box] = []
+    objects = zip(boxes, found.names, found.scores.tolist(), found.labels.tolist(), strict=False)
+    for box, name, score, label in objects:
         text = " ".join(f"{name} {score:.2f}".split())
-        plate_size = pen.textlength(text, font=font) + 4 * line, size + 4 * line
-        plates.append(_Plate(text, *_place(box, plate_size, picture.size, plates), *plate_size))
-    labels = found.labels.tolist()[: len(plates)]
-    for plate, color in reversed(list(zip(plates, map(_color, labels), strict=True))):
-        x, y, width, height = plate.x, plate.y, plate.width, plate.height
-        pen.rectangle((x, y, x + width, y + height), fill=color)
-        middle = (x + 2 * line, y + height / 2)
-        pen.text(middle, plate.text, fill=_ink(color), font=font, anchor="lm")
+        width, height = pen.textlength(text, font=font) + 3 * line, size + 2 * line
+        plate = _place(box, (width, height), picture.size, boxes, plates)
+        if plate is not None:
+            plates.append(plate)
+            color = _color(label)
+            pen.rectangle(plate, fill=color)
+            start = (plate[0] + 1.5 * line, plate[1] + height / 2)
+            pen.text(start, text, fill=_ink(color), font=font, anchor="lm")
 
 
 def _tint_objects(pixels: Array, found: Detections) -> Array:
@@ -112,35 +118,34 @@ def _tint(pixels: Array, mask: Array, label: int) -> None:
     pixels[mask] = np.uint8(pixels[mask] * (1 - _TINT) + color * _TINT)
 
 
-class _Plate(NamedTuple):
-    """The name of an object and where it is written, in pixels."""
-
-    text: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
 def _place(
-    box: Sequence[float],
+    box: _Box,
     size: tuple[float, float],
     picture: tuple[int, int],
-    taken: Sequence[_Plate],
-) -> tuple[float, float]:
-    """Where a box's plate goes: above, else inside at an edge, else below; free of other plates."""
+    boxes: Sequence[_Box],
+    plates: Sequence[_Box],
+) -> _Box | None:
+    """Where a box's plate goes: above, else below, else inside at an edge.
+
+    None where each of these would leave the picture, lie on another plate or hide much of a box.
+    """
     width, height = size
     x = max(0.0, min(box[0], picture[0] - width))
-    lows = (box[1] - height, box[1], box[3] - height, box[3])
-    inside = [y for y in lows if 0 <= y <= picture[1] - height] or [0.0]
-    free = (y for y in inside if not any(_meet(x, y, width, height, one) for one in taken))
-    return x, next(free, inside[0])
+    for y in (box[1] - height, box[3], box[1], box[3] - height):
+        plate = x, y, x + width, y + height
+        if not 0 <= y <= picture[1] - height or any(_covered(one, plate) for one in plates):
+            continue
+        if all(_covered(one, plate) <= _MOST_HIDDEN for one in boxes):
+            return plate
+    return None
 
 
-def _meet(x: float, y: float, width: float, height: float, plate: _Plate) -> bool:
-    apart_x = x >= plate.x + plate.width or plate.x >= x + width
-    apart_y = y >= plate.y + plate.height or plate.y >= y + height
-    return not (apart_x or apart_y)
+def _covered(box: _Box, plate: _Box) -> float:
+    """The part of a box that lies under a plate."""
+    width = min(box[2], plate[2]) - max(box[0], plate[0])
+    height = min(box[3], plate[3]) - max(box[1], plate[1])
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    return width * height / area if width > 0 and height > 0 else 0.0
 
 
 def _color(label: int) -> tuple[int, int, int]:
