@@ -29,6 +29,10 @@ def cases() -> Iterator[Case]:
     not_finite[0, 6, 1] = np.inf
     not_finite[0, 25, 4] = not_finite[0, 26, 0] = np.nan
     yield Case("not finite", {"head": not_finite})
+    no_class = head(2, 35)
+    no_class[0, :5, 4] = 0.9
+    no_class[0, :5, 5] = [np.nan, np.inf, -np.inf, -1, 3e9]
+    yield Case("classes that are none", {"head": no_class})
 
 
 def head(images: int, rows: int, dtype: type[np.floating] = np.float32) -> np.ndarray:

@@ -16,4 +16,7 @@ def decode_end2end(args: Any) -> None:
     """
     for n in range(args.N):
         head = args.head[n].astype(np.float32)
-        append(args, n, boxes=head[:, :4], scores=head[:, 4], classes=head[:, 5].astype(np.int32))
+        is_class = (head[:, 5] >= 0) & (head[:, 5] < 2**31)
+        boxes = np.where(is_class[:, None], head[:, :4], np.float32(np.nan))
+        classes = np.where(is_class, head[:, 5], 0).astype(np.int32)
+        append(args, n, boxes=boxes, scores=head[:, 4], classes=classes)

@@ -1,7 +1,7 @@
 """Checks in processes of their own: a kernel that crashes or hangs ends its process, not verify.
 
-A worker is this file run as a program. It reads pickled checks from its standard input and writes
-pickled outcomes; both ends are the same installation of trtpatch.
+A worker is `serve` in a Python of its own. It reads pickled checks from its standard input and
+writes pickled outcomes; both ends are the same installation of trtpatch.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class _Worker:
             process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", __name__, str(self._cache or "")]
+        start = f"import sys; from {__name__} import serve; serve(sys.argv[1])"
+        command = [sys.executable, "-c", start, str(self._cache or "")]
         path = os.pathsep.join(str(Path(one).absolute()) for one in sys.path)
         env = {**os.environ, "PYTHONPATH": path}
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
@@ -137,7 +138,7 @@ def _fate(code: int, late: bool) -> str:
     return f"the process that ran it ended with {name}; --sanitize says where"
 
 
-def _serve(cache: str) -> None:
+def serve(cache: str) -> None:
     """Answer checks from standard input until it is closed."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what an author prints goes to the terminal, not among the answers
@@ -149,7 +150,3 @@ def _serve(cache: str) -> None:
             return
         pickle.dump(run_check(check, cubins), answers)
         answers.flush()
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1])
