@@ -75,4 +75,4 @@ def test_demo_draws_the_photo(demo: tuple[str, Path]) -> None:
     _, drawn = demo
     before, after = pixels(CENTERFACE / "city.jpg"), pixels(drawn)
     assert after.shape == before.shape
-    assert (after == (118, 255, 0)).all(axis=2).sum() > 1000
+    assert 1000 < (after != before).any(axis=2).sum() < after[..., 0].size / 4
