@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nms_operator import operator
-from tests.patch_runs import kept, suppress
+from tests.patch_runs import kept, run, suppress
 
 
 @st.composite
@@ -44,3 +44,20 @@ def test_a_picture_in_which_every_anchor_passes(count):
     classes = random.integers(0, 80, count)
     outputs = suppress((boxes, scores, classes), iou_threshold=0.65)
     assert kept(outputs) == operator(boxes, scores, classes, 0.65)
+
+
+def test_a_low_threshold_leaves_no_image_empty():
+    random = np.random.default_rng(0)
+    head = random.uniform(0, 0.5, (3, 84, 8400)).astype(np.float32)
+    head[:, :2] *= 1280
+    head[:, 2:4] = 4 + head[:, 2:4] * 300
+    port = run("decode_yolov8", {"head": head}, {"score_threshold": 0.001})
+    port["geometry"] = np.tile(np.float32([1, 1, 0, 0, 640, 640]), (3, 1))
+    outputs = run("select_nms", port, {"max_detections": 8400})
+    for n in range(3):
+        columns = head[n].T
+        boxes = np.concatenate([columns[:, :2] - columns[:, 2:4] / 2,
+                                columns[:, :2] + columns[:, 2:4] / 2], axis=1)  # fmt: skip
+        scores, classes = columns[:, 4:].max(axis=1), columns[:, 4:].argmax(axis=1)
+        assert outputs["detections_counters"][n, 0] == 8400
+        assert kept(outputs, n) == operator(boxes, scores, classes, 0.45)
