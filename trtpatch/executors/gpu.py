@@ -163,13 +163,15 @@ class GpuExecutor:
                 self._stream.wait_event(producer.record())
             before = self._mark(timings)
             slot = self._ring.take()
-            self._upload(slot, frames)
-            after = self._mark(timings)
-            if timings is None:
-                self._walk()
-            else:
-                self.walk(timings)
-            slot.release(self._stream)
+            try:
+                self._upload(slot, frames)
+                after = self._mark(timings)
+                if timings is None:
+                    self._walk()
+                else:
+                    self.walk(timings)
+            finally:
+                slot.release(self._stream)
             raw = DeviceRaw(
                 self._keep("result"),
                 self._layout,
@@ -203,6 +205,7 @@ class GpuExecutor:
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""
         with self._device, self._stream:
+            self._stream.synchronize()  # walks read the pictures after their place is released here
             slot = self._ring.take()
             self._upload(slot, frames)
             slot.release(self._stream)

@@ -69,17 +69,19 @@ class Slot:
         if not total:
             put_frames(self.views, frames)
             return
-        self._grow(total)
+        self._grow(total, copy_stream, stream)
         placed, lent, offset = [], False, 0
-        for frame, room in zip(frames, rooms, strict=True):
-            if room:
-                target = self._pixels.data.ptr + offset
-                lent |= self._copy(frame, offset, copier, copy_stream)
-                frame = frame._replace(address=target, pitch=frame.line_bytes, on_device=True)
-                offset += room
-            placed.append(frame)
-        self._copied.record(copy_stream)
-        stream.wait_event(self._copied)
+        try:
+            for frame, room in zip(frames, rooms, strict=True):
+                if room:
+                    target = self._pixels.data.ptr + offset
+                    lent |= self._copy(frame, offset, copier, copy_stream)
+                    frame = frame._replace(address=target, pitch=frame.line_bytes, on_device=True)
+                    offset += room
+                placed.append(frame)
+        finally:  # where one fails, those before it still need the place
+            self._copied.record(copy_stream)
+            stream.wait_event(self._copied)
         put_frames(self.views, placed)
         if lent:
             self._copied.synchronize()
@@ -108,12 +110,14 @@ class Slot:
             copy_in(target + start, self._host.ctypes.data + offset + start, length, copy_stream)
         return False
 
-    def _grow(self, size: int) -> None:
+    def _grow(self, size: int, copy_stream: Any, stream: Any) -> None:
         import cupy
 
         if len(self._host) < size:
-            self._host = pinned(size)
-            self._pixels = cupy.empty(size, np.uint8)
+            pixels = cupy.empty(size, np.uint8)
+            # The pool may give memory that what is still on the stream writes to.
+            copy_stream.wait_event(stream.record())
+            self._host, self._pixels = pinned(size), pixels
 
 
 class Ring:
