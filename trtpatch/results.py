@@ -67,7 +67,9 @@ class Results(Sequence[Any]):
     def device(self, *, stream: int | None = None) -> list[dict[str, Any]]:
         """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
 
-        They have `__cuda_array_interface__` and `__dlpack__`, for PyTorch and others.
+        They have `__cuda_array_interface__` and `__dlpack__`, for PyTorch and others. Hold them, or
+        these results, until what reads them has run: the memory of what nobody holds any more goes
+        to the results of later batches at once.
 
         Args:
             stream: CUDA stream, as an integer handle, that waits for the results and on which

@@ -51,13 +51,14 @@ class DeviceRaw:
         """Take GPU memory that is filled once the event `computed` has passed."""
         import cupy
 
+        # Here, since an event belongs to the GPU that is current where it is made.
         self.computed = cupy.cuda.Event(disable_timing=True)
+        self._downloaded = cupy.cuda.Event(disable_timing=True)
         self._block = block
         self._layout = layout
         self._lazy_block = lazy_block
         self._lazy_layout = lazy_layout
         self._stream = out_stream
-        self._downloaded: Any = None
         self._pinned: Any = None
         self._host: Arrays | None = None
 
@@ -65,19 +66,20 @@ class DeviceRaw:
         """See `Raw.prefetch`."""
         import cupy
 
-        if self._pinned is None:
+        if self._pinned is None and self._host is None:
             size = self._layout.nbytes
-            self._pinned = cupy.cuda.alloc_pinned_memory(size)
+            pinned = cupy.cuda.alloc_pinned_memory(size)
             self._stream.wait_event(self.computed)
             runtime = cupy.cuda.runtime
             runtime.memcpyAsync(
-                self._pinned.ptr,
+                pinned.ptr,
                 self._block.ptr,
                 size,
                 runtime.memcpyDeviceToHost,
                 self._stream.ptr,
             )
-            self._downloaded = self._stream.record()
+            self._downloaded.record(self._stream)
+            self._pinned = pinned
 
     def host(self) -> Arrays:
         """See `Raw.host`."""
