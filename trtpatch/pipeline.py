@@ -53,7 +53,7 @@ class Pipeline:
     @property
     def executor(self) -> str:
         """Name of the executor that walks the plan: `gpu`, `host` or `cpu`."""
-        return self._executor.name
+        return self._loaded.executor_name
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -91,10 +91,13 @@ class Pipeline:
             InputError: a picture cannot be used.
             EngineError: the engine does not run in that size.
         """
-        frames = as_frames(images, layout=self._loaded.spec.frame)
+        layout = self._loaded.spec.frame
+        frames = as_frames(images, layout=layout)
         batches = []
         with self._lock:
             self._refuse_closed()
+            if self._loaded.spec.frame != layout:  # reloaded meanwhile
+                frames = as_frames(images, layout=self._loaded.spec.frame)
             for start in range(0, len(frames), self.plan.batch):
                 chunk = frames[start : start + self.plan.batch]
                 pictures = [(frame.height, frame.width) for frame in chunk]
@@ -105,7 +108,7 @@ class Pipeline:
                 for name, milliseconds in (spent or {}).items():
                     assert timings is not None
                     timings[name] = timings.get(name, 0.0) + milliseconds
-        return Results(batches, self.class_names)
+            return Results(batches, self.class_names)
 
     def stream(
         self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3

@@ -22,7 +22,6 @@ class Ready:
 
     Attributes:
         notes: what the user was told, each thing once.
-        last: the executor used last.
     """
 
     def __init__(self, loaded: Loaded, *, before: Ready | None = None) -> None:
@@ -46,14 +45,12 @@ class Ready:
         self.notes: tuple[str, ...] = before.notes if before else ()
         self._tell(loaded.notes)
         if before is None:
-            self.last = self._add(loaded.binding)
+            self._add(loaded.binding)
             return
         try:
             for shape, (engine, executor) in before._kept.items():
                 executor.wait()  # two executors must not run one engine at the same time
                 self._kept[shape] = engine, self._make(loaded.bind_to(engine, shape))
-                if executor is before.last:
-                    self.last = self._kept[shape][1]
         except BaseException:
             self.retire()
             raise
@@ -75,6 +72,11 @@ class Ready:
         """The engines that are ready, by shape."""
         return {shape: engine for shape, (engine, _) in self._kept.items()}
 
+    @property
+    def last(self) -> Executor:
+        """The executor used last."""
+        return next(reversed(self._kept.values()))[1]
+
     def __len__(self) -> int:
         return len(self._kept)
 
@@ -87,11 +89,10 @@ class Ready:
         """
         if shape in self._kept:
             self._kept.move_to_end(shape)
-            self.last = self._kept[shape][1]
         else:
             while len(self._kept) >= self._loaded.spec.shapes:
                 self._drop(next(iter(self._kept)))
-            self.last = self._add(self._loaded.bind(shape))
+            self._add(self._loaded.bind(shape))
         return self.last
 
     def set(self, buffer: str, value: float) -> None:
@@ -117,14 +118,13 @@ class Ready:
             executor.close()
         self._kept.clear()
 
-    def _add(self, binding: Binding) -> Executor:
+    def _add(self, binding: Binding) -> None:
         try:
             executor = self._make(binding)
         except BaseException:
             binding.engine.close()
             raise
         self._kept[binding.shape] = (binding.engine, executor)
-        return executor
 
     def _make(self, binding: Binding) -> Executor:
         spec = self._loaded.spec

@@ -190,6 +190,15 @@ class TestKept:
         with pytest.raises(EngineError, match="closed"):
             engine.run({})
 
+    def test_a_shape_that_cannot_be_ends_nothing(self, load):
+        pipeline = load(PROFILE, "shapes: 1")
+        expected = pipeline(PICTURES[0])[0]
+        with pytest.raises(EngineError, match="outside"):
+            pipeline(PICTURES[0], size=(8, 8))
+        pipeline.reload()
+        assert pipeline.executor == "cpu"
+        same(pipeline(PICTURES[0])[0], expected)
+
     def test_runtime_parameters_hold_in_every_shape(self, load):
         pipeline = load(PROFILE, "shapes: 2")
         sizes = [(128, 128), *self.SIZES]
