@@ -74,3 +74,13 @@ def test_lines_are_collected_where_they_are_wanted(caplog):
         say("ERROR", "nobody waits for this")
     assert lines == ["warning: hm", "error: no"]
     assert [record.message for record in caplog.records] == ["hm", "nobody waits for this"]
+
+
+def test_threads_collect_side_by_side():
+    log = Log(SimpleNamespace(ILogger=object))
+    first, second = log.collect(), log.collect()
+    earlier, later = first.__enter__(), second.__enter__()
+    second.__exit__(None, None, None)
+    log.logger.log(SimpleNamespace(name="ERROR"), "no")
+    first.__exit__(None, None, None)
+    assert (earlier, later) == (["error: no"], [])

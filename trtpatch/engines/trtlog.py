@@ -66,7 +66,7 @@ class Log:
     """
 
     def __init__(self, module: Any) -> None:
-        self._open: list[list[str]] = []
+        self._open: dict[int, list[str]] = {}
         made = type("Logger", (module.ILogger,), {"log": lambda _, *line: self._line(*line)})
         self.logger: Any = made()
 
@@ -74,17 +74,17 @@ class Log:
     def collect(self) -> Iterator[list[str]]:
         """Errors and warnings that TensorRT logs inside the block, in order."""
         lines: list[str] = []
-        self._open.append(lines)
+        self._open[id(lines)] = lines
         try:
             yield lines
         finally:
-            self._open.remove(lines)
+            del self._open[id(lines)]
 
     def _line(self, severity: Any, text: str) -> None:
         name = severity.name
         if name in ("ERROR", "INTERNAL_ERROR", "WARNING"):
             text = text.strip()
-            for lines in self._open:
+            for lines in tuple(self._open.values()):
                 lines.append(f"{name.lower()}: {text}")
             if name == "WARNING":
                 _log.warning("%s", text)
