@@ -47,6 +47,9 @@ def test_levels_go_one_by_one_and_sum_adds_them() -> None:
     sizes: dict[str, Value] = {"H": (80, 40, 20), "W": (80, 40, 20)}
     assert Expression.parse("sum(H * W)").evaluate(sizes) == 8400
     assert Expression.parse("H // 2").evaluate(sizes) == (40, 20, 10)
+    assert Expression.parse("H == 4 * W").evaluate({"H": (80, 40), "W": (20, 10)}) == 1
+    assert Expression.parse("H >= 40").evaluate({"H": (80, 40)}) == 1
+    assert Expression.parse("H > 40").evaluate({"H": (80, 40)}) == 0
     with pytest.raises(ValueError, match="2 and 3 levels"):
         Expression.parse("H + K").evaluate({**sizes, "K": (1, 2)})
 

@@ -3,7 +3,7 @@
 `4 + C` meets 84 and gives `C = 80`. Expressions have whole numbers, names, `+ - * // %`,
 comparisons, `and or not`, and the functions `min`, `max`, `ceil_div` and `sum`; nothing else.
 A name may stand for one number or, in a group of tensors, for one number a level; arithmetic then
-goes level by level and `sum` adds the levels up.
+goes level by level, a comparison holds if it does at every level, and `sum` adds the levels up.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _evaluate(node: ast.expr, symbols: Mapping[str, Value], text: str) -> Value:
     if isinstance(node, ast.Compare):
         values = [inner(node.left), *(inner(one) for one in node.comparators)]
         pairs = zip(node.ops, values, values[1:], strict=False)
-        return int(all(_COMPARE[type(op)](a, b) for op, a, b in pairs))
+        return int(all(_holds(_COMPARE[type(op)], a, b) for op, a, b in pairs))
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
     arguments = [inner(argument) for argument in node.args]
@@ -160,6 +160,11 @@ def _evaluate(node: ast.expr, symbols: Mapping[str, Value], text: str) -> Value:
         only = arguments[0]
         return _bounded(sum(only) if isinstance(only, tuple) else only, text)
     return _levels(_guard(_FUNCTIONS[node.func.id], text), arguments)
+
+
+def _holds(compare: Callable[[Any, Any], bool], left: Value, right: Value) -> bool:
+    held = _levels(compare, [left, right])
+    return all(held) if isinstance(held, tuple) else bool(held)
 
 
 def _minus(value: int) -> int:
