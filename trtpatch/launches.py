@@ -12,6 +12,7 @@ from trtpatch.spec.patch import LaunchSpec
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK_THREADS = 1024
+MAX_BLOCK_DEPTH = 64
 
 
 def size_of(patch: Patch, name: str, dim: Expression, sizes: Mapping[str, Value]) -> int:
@@ -51,10 +52,10 @@ def solve_launch(patch: Patch, index: int, spec: LaunchSpec, sizes: Mapping[str,
     else:
         grid = [max(1, count) for count in solve(spec.grid[::-1])]
     threads = block[0] * block[1] * block[2]
-    if not 1 <= threads <= MAX_BLOCK_THREADS:
+    if not 1 <= threads <= MAX_BLOCK_THREADS or block[2] > MAX_BLOCK_DEPTH:
         raise MatchError(
             f"{patch.label}: launch {index + 1} of {patch.name}: a block of {threads} threads;"
-            f" expected 1 to {MAX_BLOCK_THREADS}"
+            f" expected 1 to {MAX_BLOCK_THREADS}, and along z at most {MAX_BLOCK_DEPTH}"
         )
     if any(count > most for count, most in zip(grid, MAX_GRID, strict=True)):
         raise MatchError(

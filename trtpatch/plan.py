@@ -22,7 +22,7 @@ Region = Literal["frame", "cleared", "work", "result", "lazy"]
 REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result", "lazy")
 ITEMSIZE = {
     "float32": 4, "float16": 2, "int32": 4, "int64": 8, "uint64": 8, "uint32": 4, "uint8": 1,
-    "int8": 1, "bool": 1,
+    "int8": 1, "bool": 1, "float64": 8,
 }  # fmt: skip
 
 

@@ -129,6 +129,12 @@ class _Draft:
     def _engine_buffers(self, group: Sequence[EngineTensor]) -> tuple[str, ...]:
         names = tuple(f"engine.{tensor.name}" for tensor in group)
         for name, tensor in zip(names, group, strict=True):
+            if tensor.dtype not in plan.ITEMSIZE:
+                known = ", ".join(plan.ITEMSIZE)
+                raise MatchError(
+                    f"the engine's tensor {tensor} is of a type that no buffer can have; these can:"
+                    f" {known}. Export the model with a cast to one of them"
+                )
             if name not in self.buffers:
                 self.buffers[name] = Buffer(name, tensor.dtype, tensor.shape, "work")
         return names

@@ -105,6 +105,10 @@ def test_parameters_are_checked_against_type_and_range() -> None:
     for wrong in ([], [1.0, 2.0], 1.0, [float("nan")]):
         with pytest.raises(ValueError, match="expected"):
             mean.check(wrong)
+    strides = param(type=["int"], default=[8])
+    assert strides.check([2**31 - 1]) == (2**31 - 1,)
+    with pytest.raises(ValueError, match="31 bits"):
+        strides.check([8, 2**31])
     optional = param(type=["float"], default=[], min=0)
     assert optional.check([]) == ()
     assert optional.check([2, 0.5]) == (2.0, 0.5)

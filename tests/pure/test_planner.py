@@ -101,6 +101,18 @@ def test_a_dtype_that_the_kernel_cannot_read_is_refused() -> None:
         )
 
 
+def test_a_type_that_no_buffer_can_have_is_named() -> None:
+    outputs = {"head": (Tensor("o", "float32", (1, 84, 84)),)}
+    with pytest.raises(MatchError, match=r"more bfloat16 \[1, 8\] is of a type that no buffer"):
+        make_plan(
+            [None],
+            inputs={},
+            outputs={**outputs, "more": (Tensor("more", "bfloat16", (1, 8)),)},
+            params={},
+            batch=1,
+        )
+
+
 def test_an_engine_input_that_nothing_writes_is_named() -> None:
     catalog = Catalog()
     with pytest.raises(MatchError, match="input sizes int64 .* is written by no patch"):
@@ -259,6 +271,7 @@ def test_args_of_numpy_have_the_layout_of_the_compilers(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("block: 128", "block: 2048", "a block of 2048 threads; expected 1 to 1024"),
+        ("block: 128", "block: [1, 1, 65]", "a block of 65 threads; .* along z at most 64"),
         ("over: [N, A]", "over: [70000 * N, A]", "grid .* is larger than CUDA's"),
         ("sum(H * W)", "A2", "symbol 'A2' has no value"),
         ("shape: [N, A]", "shape: [N, A - 100]", "'A - 100' is -20, not a size"),

@@ -12,7 +12,6 @@ from trtpatch.spec.dims import Dim
 from trtpatch.spec.ports import PORTS, FrameLayout
 from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
 
-DTYPES = ("float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8")
 FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
 """Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
 
@@ -132,8 +131,9 @@ class ParamSpec(Schema):
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             raise ValueError(f"expected {'a whole' if whole else 'a'} number, found {value!r}")
         number = int(value) if whole else float(value)
-        if not math.isfinite(number) or not -(2**63) <= number < 2**63:
-            raise ValueError(f"expected a finite number of at most 63 bits, found {value!r}")
+        bits = 31 if self.type == "[int]" else 63  # of a list, each is an int in `Args`
+        if not math.isfinite(number) or not -(2**bits) <= number < 2**bits:
+            raise ValueError(f"expected a finite number of at most {bits} bits, found {value!r}")
         low = self.min if self.min is not None else -math.inf
         high = self.max if self.max is not None else math.inf
         if not low <= number <= high:

@@ -83,7 +83,6 @@ class PipelineSpec(Schema):
     """Which GPU, as CUDA numbers them."""
     graph: Literal["auto", "required", "off"] = "auto"
     """CUDA Graph of the whole walk: what can be captured, all of it or an error, or none."""
-
     bundle: Union[str, None] = None
     """Folder made by trtpatch compile, relative to this file: executor gpu takes its kernels from
     there and from nowhere else."""
