@@ -139,7 +139,11 @@ def cached_build(
         else:
             return plan
     _log.info("building %s with %s, once", model.path, found)
-    return keep(plan, _build(model, found, options, gpu)[0])
+    data, _ = _build(model, found, options, gpu)
+    try:
+        return keep(plan, data)
+    except OSError as error:
+        raise EngineError(f"{plan}: cannot be written: {error.strerror or error}") from None
 
 
 def _key(model: OnnxFile, found: Found, options: BuildOptions, target: str) -> str:
