@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.errors import MatchError
+from trtpatch.modelshape import is_picture
 from trtpatch.spec.dims import Expression, Value, format_shape, solve_shapes
 from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
 from trtpatch.spec.registry import ENGINE, TensorPattern
@@ -121,9 +122,9 @@ def _patterns(tensors: Mapping[str, object], bind: Mapping[str, str]) -> dict[st
 
 
 def model_sizes(inputs: Sequence[Tensor]) -> dict[str, Value]:
-    """`model_H` and `model_W`: the size in pixels of the first `[N, 3, H, W]` input."""
+    """`model_H` and `model_W`: the size in pixels of the first input that is a picture."""
     for tensor in inputs:
-        if len(tensor.shape) == 4 and tensor.shape[1] in (1, 3):
+        if is_picture(tensor):
             return {"model_H": tensor.shape[2], "model_W": tensor.shape[3]}
     return {}
 

@@ -48,7 +48,7 @@ class ModelShapes:
             EngineError: the engine has another batch, or sizes are open and none is the best.
         """
         self._info = info
-        picture = next((t for t in info.inputs if _is_picture(t)), None)
+        picture = next((t for t in info.inputs if is_picture(t)), None)
         main = picture or info.inputs[0]
         low, best, high = info.bounds.get(main.name, (None, None, None))
         self._open_batch = main.shape[:1] == (_OPEN,)
@@ -128,7 +128,8 @@ class ModelShapes:
         return h, w
 
 
-def _is_picture(tensor: Tensor) -> bool:
+def is_picture(tensor: Tensor) -> bool:
+    """Whether a tensor can be the model's picture: `[N, 3, H, W]`, or gray `[N, 1, H, W]`."""
     return len(tensor.shape) == 4 and tensor.shape[1] in (1, 3)
 
 
@@ -149,7 +150,7 @@ def _at(tensor: Tensor, shape: ModelShape) -> Shape:
     sizes = list(tensor.shape)
     if sizes and sizes[0] == _OPEN:
         sizes[0] = shape.batch
-    if _is_picture(tensor) and shape.size is not None:
+    if is_picture(tensor) and shape.size is not None:
         sizes[2:] = shape.size
     if _OPEN in sizes:
         raise EngineError(
