@@ -35,6 +35,7 @@ class Frame(NamedTuple):
         lines: how many there are: the height, or more where channels lie one after the other.
         line_bytes: those of a line that mean something.
         on_device: whether `address` is in GPU memory.
+        stream: CUDA stream on which that memory is being written, as far as its owner tells.
     """
 
     pixels: Any
@@ -45,6 +46,7 @@ class Frame(NamedTuple):
     lines: int
     line_bytes: int
     on_device: bool = False
+    stream: int | None = None
 
 
 def as_frames(images: Any, *, layout: FrameLayout) -> list[Frame]:
@@ -149,7 +151,8 @@ def _device_frame(owner: Any, interface: dict[str, Any], layout: FrameLayout, pl
             " Make it contiguous first"
         )
     address = interface["data"][0]
-    return Frame(owner, address, height, width, pitch, lines, line_bytes, on_device=True)
+    stream = interface.get("stream")
+    return Frame(owner, address, height, width, pitch, lines, line_bytes, True, stream)
 
 
 def _from_dlpack(image: Any, layout: FrameLayout, place: str) -> Frame:

@@ -80,7 +80,8 @@ class Pipeline:
                 differ. An array is uint8 and `[H, W, 3]` where the pipeline file says nothing else.
             size: height and width of the model's picture, where the engine leaves them open. The
                 first call in a shape takes longer: a plan is made for it.
-            stream: CUDA stream, as an integer handle, on which GPU arrays are being written.
+            stream: CUDA stream, as an integer handle, on which GPU arrays are being written; the
+                one that they name themselves where not given, as CuPy's do and PyTorch's do not.
             timings: where given, milliseconds a step are added up in it.
 
         Returns:

@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,3 +99,12 @@ def test_a_patch_says_which_layouts_it_reads():
     case = Case("bgr", images, shapes={"image": (1, 3, 8, 8)}, frame="bgr")
     with pytest.raises(MatchError, match="takes frames that are rgb or gray; these are bgr"):
         plan_case(replace(patch, spec=spec), case)
+
+
+def test_an_array_on_the_gpu_names_its_stream():
+    interface = {"shape": (4, 6, 3), "typestr": "|u1", "data": (4096, False), "version": 3}
+    for named in ({"stream": 1}, {"stream": None}, {}):
+        image = SimpleNamespace(__cuda_array_interface__={**interface, **named})
+        (frame,) = as_frames(image, layout="rgb")
+        assert (frame.on_device, frame.address, frame.pitch) == (True, 4096, 18)
+        assert frame.stream == named.get("stream")

@@ -69,7 +69,8 @@ class Executor(Protocol):
 
         Args:
             frames: at most the plan's batch.
-            stream: the caller's CUDA stream on which device frames are being written.
+            stream: the caller's CUDA stream on which device frames are being written; their own
+                where None.
             timings: where given, milliseconds by step are put in; this waits for every step.
         """
 

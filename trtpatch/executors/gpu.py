@@ -157,10 +157,7 @@ class GpuExecutor:
         import cupy
 
         with self._device, self._stream:
-            producer = None
-            if stream is not None and any(frame.on_device for frame in frames):
-                producer = cupy.cuda.ExternalStream(stream)
-                self._stream.wait_event(producer.record())
+            producers = self._wait_for_writers(frames, stream)
             before = self._mark(timings)
             slot = self._ring.take()
             try:
@@ -180,11 +177,21 @@ class GpuExecutor:
                 out_stream=self._out_stream,
             )
             raw.computed.record(self._stream)
-            if producer is not None:
-                producer.wait_event(self._stream.record())
+            for producer in producers:
+                producer.wait_event(raw.computed)
             if timings is not None:
                 timings["copy in"] = cupy.cuda.get_elapsed_time(before, after)
             return raw
+
+    def _wait_for_writers(self, frames: Sequence[Frame], stream: int | None) -> list[Any]:
+        """The streams on which pictures on the GPU are being written; the walk waits for them."""
+        import cupy
+
+        named = {f.stream if stream is None else stream for f in frames if f.on_device}
+        streams = [cupy.cuda.ExternalStream(one) for one in named if one is not None]
+        for one in streams:
+            self._stream.wait_event(one.record())
+        return streams
 
     def _keep(self, name: Region) -> Any:
         """Start a copy of a region to memory that later batches do not touch."""
