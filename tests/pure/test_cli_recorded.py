@@ -13,6 +13,7 @@ from trtpatch.cli import main
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.engines.recorded import RecordedFrame, save_recording
+from trtpatch.executors import gpu_found
 
 ANCHORS, CLASSES = 21, 2
 WIDTH, HEIGHT = 64, 32
@@ -242,7 +243,7 @@ def test_inspect_a_recording(folder: Path) -> None:
 
 def test_record_again_gives_the_same_frames(folder: Path) -> None:
     text = invoke("record", "p.yaml", "a.png", "b.png", "-o", "again.npz").stdout
-    assert "2 pictures" in text
+    assert "pictures: 2, outputs: " in text
     modes = {(folder / name).stat().st_mode for name in ("again.npz", "p.yaml")}
     assert len(modes) == 1, "a recording is as readable as any other new file"
     (folder / "q.yaml").write_text("engine: {path: again.npz}\nexecutor: cpu\n")
@@ -254,12 +255,21 @@ def test_record_needs_its_ending(folder: Path) -> None:
     assert ".npz" in invoke("record", "p.yaml", "a.png", "-o", "again.onnx", code=2).stderr
 
 
+@pytest.mark.skipif(gpu_found(), reason="a GPU is here")
+def test_executor_gpu_without_a_gpu(folder: Path) -> None:
+    said = invoke("run", "p.yaml", "a.png", "--executor", "gpu", code=2).stderr
+    assert "error: there is no" in said or "error: executor 'gpu' needs CuPy" in said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("engine: {pth: tiny.npz}", "p.yaml:1:10: unknown key 'pth'. Did you mean 'path'?"),
         ("engine: {path: tiny.npz}\nexceutor: cpu", "Did you mean 'executor'?"),
-        ("engine: {path: tiny.npz}\nrule: yolov9", "no rule is called 'yolov9'"),
+        ("engine: {path: tiny.npz}\nrule: yolov9", "p.yaml:2:7: no rule is called 'yolov9'"),
+        ("engine: {path: tiny.npz}\nchain: [engine, decod]", "p.yaml:2:17: no patch is called"),
+        ("engine: {path: tiny.npz}\nbatch: 8", "p.yaml:1:9: the pipeline asks for batch 8"),
+        ("engine: tiny.npz", "p.yaml:1:9: expected a mapping with the keys path, kind"),
         ("engine: {path: none.onnx}", "none.onnx: no such file"),
         ("engine: {path: a.png}", "it is a PNG picture"),
         ("engine: {path: p.yaml}", "it is a text file"),

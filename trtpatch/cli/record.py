@@ -43,4 +43,4 @@ def command(pipeline: Path, images: tuple[Path, ...], output: Path, executor: st
     finally:
         loaded.engine.close()
     outputs = ", ".join(map(str, info.outputs))
-    click.echo(f"{output}: {len(pictures)} pictures, {outputs}")
+    click.echo(f"{output}: pictures: {len(pictures)}, outputs: {outputs}")

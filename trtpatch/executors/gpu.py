@@ -15,7 +15,8 @@ import numpy as np
 
 from trtpatch.compiler.units import Compile
 from trtpatch.engines import Engine, HostEngine
-from trtpatch.errors import InputError
+from trtpatch.engines.device import find_gpu
+from trtpatch.errors import EngineError, InputError
 from trtpatch.executors import Timings
 from trtpatch.executors.capture import Call, Clear, GraphMode, capture_walk
 from trtpatch.executors.download import DeviceRaw, Layout
@@ -56,15 +57,16 @@ class GpuExecutor:
             compile_unit: has the kernels.
 
         Raises:
+            EngineError: there is no GPU, or no CuPy.
             InputError: there is no GPU of that number, or its memory does not suffice.
             CompileError: a kernel does not compile, or does not fit the GPU.
             CaptureError: `graph` is `required` and a step cannot be captured.
         """
-        import cupy
-
-        count = cupy.cuda.runtime.getDeviceCount()
+        count = _count_gpus()
         if device >= count:
             raise InputError(f"device {device} is asked for, but {count} GPUs are here")
+        import cupy
+
         self._plan = plan
         self._engine = engine
         self._device = cupy.cuda.Device(device)
@@ -278,6 +280,23 @@ class GpuExecutor:
         del self._walk
         self._arrays.clear()
         self._regions.clear()
+
+
+def _count_gpus() -> int:
+    """How many GPUs CuPy sees.
+
+    Raises:
+        EngineError: there is none, or no CuPy.
+    """
+    find_gpu()
+    try:
+        import cupy
+    except ImportError as error:
+        raise EngineError(
+            "executor 'gpu' needs CuPy: pip install 'trtpatch[cu13]' (or cu12, as the driver"
+            f" allows). {type(error).__name__}: {error}"
+        ) from None
+    return int(cupy.cuda.runtime.getDeviceCount())
 
 
 def views(plan: Plan, regions: Mapping[str, Any]) -> dict[str, Any]:
