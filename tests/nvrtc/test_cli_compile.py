@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from tests.reloads import Project, edit
 from tests.tiny_model import save_tiny
+from trtpatch.ahead import plan_ahead, units_of
 from trtpatch.cli import main
-from trtpatch.compiler.ahead import plan_ahead, units_of
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.errors import CompileError
 from trtpatch.executors import gpu_found

@@ -71,7 +71,12 @@ def write_pipeline(model, patch, *, frame="rgb", **params):
     path = model.with_name("pipeline.yaml")
     chosen = {"resize_letterbox": {"fit": "stretch"}, patch: params}
     chain = ["resize_letterbox", "engine", patch]
-    content = {"engine": {"path": model.name}, "chain": chain, "params": chosen, "frame": frame}
+    content = {
+        "engine": {"path": model.name, "kind": "ort"},
+        "chain": chain,
+        "params": chosen,
+        "frame": frame,
+    }
     path.write_text(json.dumps({**content, "labels": list("abcde")}))
     return path
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from trtpatch.cli import main
 from trtpatch.compiler.cubins import Cubins, key_of
-from trtpatch.engines.cache import keep
+from trtpatch.keep import keep
 
 PLAN = "yolox-nano-tensorrt_rtx-1.4.0.76-any-0123456789abcdef.plan"
 FILES = (

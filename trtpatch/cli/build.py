@@ -42,8 +42,8 @@ def command(
     """
     from trtpatch.cli.tables import amount
     from trtpatch.engines.build import BuildOptions, build
-    from trtpatch.engines.cache import keep
     from trtpatch.errors import InputError
+    from trtpatch.keep import keep
 
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: cannot be written: there is no such folder")

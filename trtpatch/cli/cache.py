@@ -74,8 +74,8 @@ def warm(pipeline: Path, archs: str | None) -> None:
 
     It starts without NVRTC then.
     """
+    from trtpatch.ahead import plan_ahead, units_of
     from trtpatch.cli.compile import show, split_archs
-    from trtpatch.compiler.ahead import plan_ahead, units_of
     from trtpatch.compiler.cubins import Cubins
     from trtpatch.compiler.units import cubin_for
 

@@ -38,8 +38,8 @@ def command(pipeline: Path, archs: str, output: Path, as_json: bool) -> None:
     """
     from functools import partial
 
+    from trtpatch.ahead import plan_ahead, units_of
     from trtpatch.cli import tables
-    from trtpatch.compiler.ahead import plan_ahead, units_of
     from trtpatch.compiler.bundle import write_bundle
     from trtpatch.compiler.cubins import Cubins
     from trtpatch.compiler.units import cubin_for

@@ -17,8 +17,8 @@ from typing import Any
 from trtpatch import __version__
 from trtpatch.compiler.includes import by_file
 from trtpatch.compiler.units import Compile, Cubin, Kernel, Unit, options_of
-from trtpatch.engines.cache import as_name, keep
 from trtpatch.errors import CompileError
+from trtpatch.keep import as_name, keep
 
 MANIFEST = "bundle.json"
 _FORMAT = 1

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch.engines import InputShape, Profile, Shape, Tensor
-from trtpatch.engines.cache import as_name, engine_cache, keep
+from trtpatch.engines.cache import engine_cache
 from trtpatch.engines.device import Gpu, current, find_gpu
 from trtpatch.engines.flavours import Found, choose
 from trtpatch.engines.metadata import json_prefix
@@ -27,6 +27,7 @@ from trtpatch.engines.planfile import read_plan
 from trtpatch.engines.shapes import bounds_of, named_shapes, with_shapes
 from trtpatch.engines.trtlog import explain, log_of, quote
 from trtpatch.errors import EngineError
+from trtpatch.keep import as_name, keep
 
 _log = logging.getLogger("trtpatch.engines")
 

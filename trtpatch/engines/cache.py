@@ -1,11 +1,9 @@
-"""The folder of built plans and of what TensorRT-RTX compiled, and how files get into it."""
+"""The folder of built plans and of what TensorRT-RTX compiled."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
-import secrets
 import tempfile
 from pathlib import Path
 
@@ -30,24 +28,6 @@ def engine_cache(folder: Path | None = None) -> Path:
         private = _private_folder()
         _log.warning("%s cannot be used (%s); engines are kept in %s", wanted, error, private)
         return private
-
-
-def keep(path: Path, data: bytes) -> Path:
-    """Write a file so that nobody ever sees a part of it; the last of several writers wins."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
-    try:
-        with part.open("xb") as file:  # not mkstemp: the user's umask says who may read it
-            file.write(data)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path
-
-
-def as_name(text: str) -> str:
-    """Text as part of a file name."""
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "unnamed"
 
 
 def _private_folder() -> Path:

@@ -18,11 +18,11 @@ import numpy as np
 
 from trtpatch.engines import EngineInfo, Shape, Tensor
 from trtpatch.engines.build import BuildOptions
-from trtpatch.engines.cache import keep
 from trtpatch.engines.files import content_of, read_file, what_is
 from trtpatch.engines.metadata import Metadata
 from trtpatch.engines.shapes import check_shapes
 from trtpatch.errors import EngineError
+from trtpatch.keep import keep
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

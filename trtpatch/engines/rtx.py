@@ -7,10 +7,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from trtpatch.engines.cache import as_name, engine_cache, keep
+from trtpatch.engines.cache import engine_cache
 from trtpatch.engines.device import Gpu
 from trtpatch.engines.flavours import Found
 from trtpatch.engines.planfile import PlanFile
+from trtpatch.keep import as_name, keep
 
 _log = logging.getLogger("trtpatch.engines")
 

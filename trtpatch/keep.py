@@ -1,0 +1,25 @@
+"""How files are written: whole or not at all, under names that every system takes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+
+
+def keep(path: Path, data: bytes) -> Path:
+    """Write a file so that nobody ever sees a part of it; the last of several writers wins."""
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+    try:
+        with part.open("xb") as file:  # not mkstemp: the user's umask says who may read it
+            file.write(data)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def as_name(text: str) -> str:
+    """Text as part of a file name."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "unnamed"
