@@ -75,6 +75,7 @@ def decode_floor(bandwidth: float) -> Row:
                 else scenes.yolov8_head(32, 250, seed=seed)
             )
             made.append(scenes.executor([name], {"head": head}, batch=32))
+        made[0].walk()
         count = int(made[0].read(f"{name}.candidates_count")[0])
         bytes_moved = 32 * (8400 * 80 * 4 + count * 28)
         floor = bytes_moved / bandwidth / 1e3
