@@ -115,38 +115,48 @@ __device__ inline void store_run(const Args& args, int image, int count, int ind
 
 // ---- Across runs.
 
-// How many of a sorted run come before a candidate that is not in it.
-__device__ inline int before_in_run(const Args& args, int image, unsigned long long run,
-                                    unsigned long long key, int slot)
+constexpr int AT_ONCE = 4; // runs that a thread searches at once: memory is far away
+
+// How many of AT_ONCE sorted runs come before a candidate, those from run `first` on, PARTS apart.
+__device__ inline int before_in_runs(const Args& args, int image, int first, int runs,
+                                     unsigned long long key, int slot)
 {
-    const unsigned long long* keys = args.run_keys + run;
-    int before = 0;
-    for (int step = CHUNK / 2; step > 0; step /= 2)
-        if (keys[before + step - 1] > key) before += step;
-    if (keys[before] > key) ++before;
     const unsigned long long base = 1ull * image * args.A;
-    while (before < CHUNK && keys[before] == key &&
-           first_of_equals(args, base, args.run_slots[run + before], slot))
-        ++before;
-    return before;
+    unsigned long long starts[AT_ONCE];
+    int before[AT_ONCE] = {}, all = 0;
+    for (int i = 0; i < AT_ONCE; ++i)
+        starts[i] = room_of(args, image) + min(first + i * PARTS, runs - 1) * CHUNK;
+    for (int step = CHUNK / 2; step > 0; step /= 2)
+        for (int i = 0; i < AT_ONCE; ++i)
+            if (args.run_keys[starts[i] + before[i] + step - 1] > key) before[i] += step;
+    for (int i = 0; i < AT_ONCE && first + i * PARTS < runs; ++i) {
+        const unsigned long long* keys = args.run_keys + starts[i];
+        const int* slots = args.run_slots + starts[i];
+        if (keys[before[i]] > key) ++before[i];
+        while (before[i] < CHUNK && keys[before[i]] == key &&
+               first_of_equals(args, base, slots[before[i]], slot))
+            ++before[i];
+        all += before[i];
+    }
+    return all;
 }
 
 // Gives the candidates of run `index` their places in the order of the image.
 __device__ inline void find_places(const Args& args, int image, int count, int index, Run& run)
 {
-    const int slot = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
-    const unsigned long long room = room_of(args, image), own = room + index * CHUNK + slot;
+    const int i = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
+    const int runs = (count + CHUNK - 1) / CHUNK;
+    const unsigned long long room = room_of(args, image), own = room + index * CHUNK + i;
     const unsigned long long key = args.run_keys[own];
-    const int candidate = key != ABSENT ? args.run_slots[own] : 0;
-    if (part == 0) run.places[slot] = slot;
+    const int slot = key != ABSENT ? args.run_slots[own] : 0;
+    if (part == 0) run.places[i] = 0;
     __syncthreads();
     int before = 0;
-    for (int other = part; key != ABSENT && other * CHUNK < count; other += PARTS)
-        if (other != index)
-            before += before_in_run(args, image, room + other * CHUNK, key, candidate);
-    if (before > 0) atomicAdd(&run.places[slot], before);
+    for (int first = part; key != ABSENT && first < runs; first += PARTS * AT_ONCE)
+        before += before_in_runs(args, image, first, runs, key, slot);
+    if (before > 0) atomicAdd(&run.places[i], before);
     __syncthreads();
-    if (part == 0 && key != ABSENT) args.order[room + run.places[slot]] = candidate;
+    if (part == 0 && key != ABSENT) args.order[room + run.places[i]] = slot;
 }
 
 // Puts an image's candidates in order; all its blocks call, and each may then read args.order.

@@ -12,8 +12,8 @@ struct ProbIou
 {
     struct Item
     {
-        float x, y, xx, yy, xy; // mean and covariance
-        float root;             // of the covariance's determinant
+        float x, y, cosine, sine;
+        float along, across; // the variances: a twelfth of the squared width and height
         int label;
     };
 
@@ -33,11 +33,8 @@ struct ProbIou
     static __device__ Item item(const Args& args, unsigned long long at)
     {
         const Rectangle one = rectangle(args, at);
-        const float cosine = cosf(one.angle), sine = sinf(one.angle);
-        const float along = one.width * one.width / 12.0f, across = one.height * one.height / 12.0f;
-        return {one.x, one.y, along * cosine * cosine + across * sine * sine,
-                along * sine * sine + across * cosine * cosine, (along - across) * cosine * sine,
-                one.width * one.height / 12.0f, args.candidates_classes[at]};
+        return {one.x, one.y, cosf(one.angle), sinf(one.angle), one.width * one.width / 12.0f,
+                one.height * one.height / 12.0f, args.candidates_classes[at]};
     }
 
     static __device__ Limit limit(float threshold)
@@ -46,19 +43,29 @@ struct ProbIou
         return {threshold, -logf(1.0f - apart * apart) * 1.0001f + 1e-5f};
     }
 
-    // Of the summed covariances.
+    // Of the summed covariances; nothing cancels out, however thin the rectangles.
     static __device__ float determinant(const Item& a, const Item& b)
     {
-        const float xy = a.xy + b.xy;
-        return (a.xx + b.xx) * (a.yy + b.yy) - xy * xy;
+        const float cosine = a.cosine * b.cosine + a.sine * b.sine;
+        const float sine = a.sine * b.cosine - a.cosine * b.sine;
+        const float parallel = a.along * b.across + a.across * b.along;
+        const float crossed = a.along * b.along + a.across * b.across;
+        return a.along * a.across + b.along * b.across + cosine * cosine * parallel +
+               sine * sine * crossed;
+    }
+
+    // A way, squared and weighed with the other variance each along and across a rectangle.
+    static __device__ float weighed(const Item& one, float x, float y)
+    {
+        const float along = one.cosine * x + one.sine * y, across = one.cosine * y - one.sine * x;
+        return along * along * one.across + across * across * one.along;
     }
 
     // The part of the distance that comes from the means, times the determinant.
     static __device__ float between_means(const Item& a, const Item& b)
     {
         const float x = a.x - b.x, y = a.y - b.y;
-        const float ahead = (a.yy + b.yy) * (x * x) + (a.xx + b.xx) * (y * y);
-        return (ahead - 2.0f * (a.xy + b.xy) * (x * y)) * 0.25f;
+        return 0.25f * (weighed(a, x, y) + weighed(b, x, y));
     }
 
     static __device__ bool could(const Item& better, const Item& one, const Limit& limit)
@@ -66,12 +73,13 @@ struct ProbIou
         return between_means(better, one) < limit.distance * determinant(better, one);
     }
 
-    static __device__ bool suppresses(const Item& better, const Item& one, const Limit& limit)
+    static __device__ bool suppresses(const Item& a, const Item& b, const Limit& limit)
     {
-        const float both = determinant(better, one);
-        const float shapes = 0.5f * logf(both / (4.0f * better.root * one.root));
-        const float distance = fmaxf(between_means(better, one) / both + shapes, 0.0f);
-        return 1.0f - sqrtf(-expm1f(-distance)) > limit.threshold;
+        const float both = determinant(a, b);
+        const float roots = sqrtf(a.along * a.across) * sqrtf(b.along * b.across);
+        const float distance = between_means(a, b) / both + 0.5f * logf(both / (4.0f * roots));
+        const float apart = sqrtf(-expm1f(distance < 0.0f ? 0.0f : -distance));
+        return 1.0f - apart > limit.threshold;
     }
 
     // The width in frame pixels turns where the scales differ; the height stays upright to it.

@@ -56,26 +56,27 @@ def greedy(rectangles: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 def prob_iou(one: np.ndarray, others: np.ndarray) -> np.ndarray:
     """`[K]` ProbIoU of one rectangle `[5]` with `[K, 5]`, float32; none with one without area."""
-    xx, yy, xy = (a + b for a, b in zip(covariance(one), covariance(others), strict=True))
     x, y = one[0] - others[:, 0], one[1] - others[:, 1]
-    roots = (one[2] * one[3] / np.float32(12)) * (others[:, 2] * others[:, 3] / np.float32(12))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        determinant = xx * yy - xy * xy
-        means = (yy * (x * x) + xx * (y * y) - 2 * xy * (x * y)) / (4 * determinant)
-        shapes = np.log(determinant / (4 * roots)) / 2
-        apart = np.sqrt(-np.expm1(-np.maximum(means + shapes, 0)))
-    return 1 - apart
+    with np.errstate(all="ignore"):
+        along, across, cosine, sine = shape(one)
+        alongs, acrosses, cosines, sines = shape(others)
+        parallel = (cosine * cosines + sine * sines) ** 2
+        crossed = (sine * cosines - cosine * sines) ** 2
+        determinant = along * across + alongs * acrosses
+        determinant += parallel * (along * acrosses + across * alongs)
+        determinant += crossed * (along * alongs + across * acrosses)
+        means = (cosine * x + sine * y) ** 2 * across + (cosine * y - sine * x) ** 2 * along
+        means += (cosines * x + sines * y) ** 2 * acrosses
+        means += (cosines * y - sines * x) ** 2 * alongs
+        roots = np.sqrt(along * across) * np.sqrt(alongs * acrosses)
+        distance = means / (4 * determinant) + np.log(determinant / (4 * roots)) / 2
+        return 1 - np.sqrt(-np.expm1(-np.maximum(distance, 0)))
 
 
-def covariance(rectangles: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """xx, yy and xy of the normal distributions that stand for rectangles `[..., 5]`."""
+def shape(rectangles: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Variances along and across rectangles `[..., 5]`, cosine and sine of their angles."""
     along, across = (rectangles[..., i] ** 2 / np.float32(12) for i in (2, 3))
-    cosine, sine = np.cos(rectangles[..., 4]), np.sin(rectangles[..., 4])
-    return (
-        along * cosine * cosine + across * sine * sine,
-        along * sine * sine + across * cosine * cosine,
-        (along - across) * cosine * sine,
-    )
+    return along, across, np.cos(rectangles[..., 4]), np.sin(rectangles[..., 4])
 
 
 def to_frame(rectangles: np.ndarray, geometry: np.ndarray) -> np.ndarray:
