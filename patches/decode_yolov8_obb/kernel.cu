@@ -2,8 +2,9 @@
 // scores already through a sigmoid, and an angle in radians; anchors lie side by side, so
 // neighbouring threads read neighbouring anchors.
 //
-// Reads C scores an anchor once (4 bytes each, 2 as float16) and the 5 values of kept anchors alone;
-// writes 48 bytes a candidate. Floor: N * A * C * sizeof(head_t) bytes at the speed of the memory.
+// Reads C scores an anchor once (4 bytes each, 2 as float16) and the 5 values of kept anchors
+// alone; writes 48 bytes a candidate. Floor: N * A * C * sizeof(head_t) bytes at the speed of the
+// memory.
 #include "../heads.cuh"
 #include "../rectangles.cuh"
 

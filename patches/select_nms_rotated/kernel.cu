@@ -12,7 +12,8 @@ struct ProbIou
 {
     struct Item
     {
-        float x, y, cosine, sine;
+        float x, y;
+        Turn turn;
         float along, across; // the variances: a twelfth of the squared width and height
         int label;
     };
@@ -33,7 +34,7 @@ struct ProbIou
     static __device__ Item item(const Args& args, unsigned long long at)
     {
         const Rectangle one = rectangle(args, at);
-        return {one.x, one.y, cosf(one.angle), sinf(one.angle), one.width * one.width / 12.0f,
+        return {one.x, one.y, turn_of(one.angle), one.width * one.width / 12.0f,
                 one.height * one.height / 12.0f, args.candidates_classes[at]};
     }
 
@@ -46,8 +47,8 @@ struct ProbIou
     // Of the summed covariances; nothing cancels out, however thin the rectangles.
     static __device__ float determinant(const Item& a, const Item& b)
     {
-        const float cosine = a.cosine * b.cosine + a.sine * b.sine;
-        const float sine = a.sine * b.cosine - a.cosine * b.sine;
+        const float cosine = a.turn.cosine * b.turn.cosine + a.turn.sine * b.turn.sine;
+        const float sine = a.turn.sine * b.turn.cosine - a.turn.cosine * b.turn.sine;
         const float parallel = a.along * b.across + a.across * b.along;
         const float crossed = a.along * b.along + a.across * b.across;
         return a.along * a.across + b.along * b.across + cosine * cosine * parallel +
@@ -57,7 +58,8 @@ struct ProbIou
     // A way, squared and weighed with the other variance each along and across a rectangle.
     static __device__ float weighed(const Item& one, float x, float y)
     {
-        const float along = one.cosine * x + one.sine * y, across = one.cosine * y - one.sine * x;
+        const float along = one.turn.cosine * x + one.turn.sine * y;
+        const float across = one.turn.cosine * y - one.turn.sine * x;
         return along * along * one.across + across * across * one.along;
     }
 
@@ -87,9 +89,9 @@ struct ProbIou
     {
         const Rectangle one = rectangle(args, at);
         const float* geometry = args.geometry + 6ull * image;
-        const float cosine = cosf(one.angle), sine = sinf(one.angle);
-        const float x = cosine * geometry[0], y = sine * geometry[1];
-        const float u = sine * geometry[0], v = cosine * geometry[1];
+        const Turn turn = turn_of(one.angle);
+        const float x = turn.cosine * geometry[0], y = turn.sine * geometry[1];
+        const float u = turn.sine * geometry[0], v = turn.cosine * geometry[1];
         const float width = one.width * sqrtf(x * x + y * y);
         const float height = one.height * sqrtf(u * u + v * v);
         const float angle = atan2f(y, x), turns = floorf(angle / QUARTER);
