@@ -85,7 +85,7 @@ class Catalog:
         self.sources.append(path)
         problems = []
         for index, folder in enumerate(registry.patches):
-            if (path.parent / folder).is_dir():
+            if _is_folder(path.parent / folder):
                 self._add_folder(path.parent / folder)
             else:
                 message = f"folder of patches {str(path.parent / folder)!r} is not there"
@@ -136,3 +136,10 @@ class Catalog:
         if name not in self._rules:
             raise MatchError(f"no rule is called {name!r}.{choose(name, self._rules)}")
         return self._rules[name]
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long, or lies where this user may not look
+        return False

@@ -31,11 +31,18 @@ class Problem:
 
 
 class SpecError(TrtpatchError):
-    """A contract, registry or pipeline file has mistakes; all of them are in `problems`."""
+    """A contract, registry or pipeline file has mistakes; `problems` has them one by one.
+
+    The message shows the first `MOST_SHOWN`.
+    """
+
+    MOST_SHOWN = 20
 
     def __init__(self, *problems: Problem) -> None:
         self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems))
+        lines = [str(problem) for problem in problems[: self.MOST_SHOWN]]
+        more = ["and more mistakes"] if len(problems) > self.MOST_SHOWN else []
+        super().__init__("\n".join(lines + more))
 
 
 class MatchError(TrtpatchError):

@@ -11,7 +11,7 @@ from trtpatch.errors import SpecError
 from trtpatch.spec.dims import Expression, Value
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.validate import choose
-from trtpatch.spec.yamlfile import Document, Location
+from trtpatch.spec.yamlfile import MAX_BYTES, Document, Location
 
 
 def check_params(
@@ -66,15 +66,24 @@ def read_labels(
     """Class names from the pipeline file: a list, or a text file with one name a line.
 
     Raises:
-        SpecError: the file cannot be read.
+        SpecError: the file cannot be read, or a line between two names is empty.
     """
     if labels is None or isinstance(labels, tuple):
         return labels or ()
     path = folder / labels
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"larger than {MAX_BYTES} bytes, which no list of class names is")
+        lines = data.decode("utf-8-sig").rstrip().splitlines()
+        if "" in map(str.strip, lines):
+            empty = [line.strip() for line in lines].index("") + 1
+            raise ValueError(f"line {empty} is empty, and each class has a line; give it a name")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, UnicodeDecodeError):
+            reason = "not text in UTF-8"
         message = f"labels file {str(path)!r} cannot be read: {reason}"
         raise SpecError(document.problem(("labels",), message)) from None
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+    return tuple(line.strip() for line in lines)

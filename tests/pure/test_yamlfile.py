@@ -3,8 +3,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trtpatch.catalog import Catalog
 from trtpatch.errors import SpecError
 from trtpatch.spec import yamlfile
+from trtpatch.spec.pipeline import PipelineSpec
+from trtpatch.spec.registry import RegistrySpec
+from trtpatch.spec.validate import validate
 
 
 def problems(text: str) -> list[str]:
@@ -155,3 +159,31 @@ def test_libyaml_and_pyyaml_read_the_same(text: str, monkeypatch: pytest.MonkeyP
     fast = outcome(text)
     monkeypatch.setattr(yamlfile, "_FAST", None)
     assert fast == outcome(text)
+
+
+@pytest.mark.parametrize("text", [r'a: "x\0y"', r'a: "\ud800"', r'"\0": 1'])
+def test_texts_that_no_file_name_and_no_terminal_takes(text: str) -> None:
+    assert "half a surrogate pair" in problems(text)[0]
+
+
+def test_a_thousand_mistakes_are_shown_as_some(tmp_path: Path) -> None:
+    text = "".join(f"unknown_{i}: 1\n" for i in range(1000))
+    with pytest.raises(SpecError) as caught:
+        validate(RegistrySpec, yamlfile.parse(text, file="a.yaml"))
+    lines = str(caught.value).splitlines()
+    assert len(lines) == SpecError.MOST_SHOWN + 1
+    assert lines[0].startswith("a.yaml:1:1: unknown key 'unknown_0'")
+    assert lines[-1] == "and more mistakes"
+
+
+def test_what_was_found_is_shortened() -> None:
+    document = yamlfile.parse(f"engine: {{path: x}}\nexecutor: {'g' * 9999}\n", file="a.yaml")
+    with pytest.raises(SpecError, match=r"expected 'auto', .* found 'g{56}\.\.\.\.$"):
+        validate(PipelineSpec, document)
+
+
+@pytest.mark.parametrize("folder", ["n" * 300, "a.yaml/below"])
+def test_a_folder_of_patches_that_cannot_be_there(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "a.yaml").write_text(f"patches: [{folder}]\n")
+    with pytest.raises(SpecError, match=r"a\.yaml:1:11: folder of patches .* is not there"):
+        Catalog([tmp_path / "a.yaml"])

@@ -51,7 +51,7 @@ def validate(schema: type[S], document: Document) -> S:
     """Check a document against a schema.
 
     Raises:
-        SpecError: with all mistakes at once, each with line and column.
+        SpecError: with the mistakes at once, each with line and column; one more than are shown.
     """
     if not isinstance(document.data, dict):
         what = "empty" if document.data is None else f"a {type(document.data).__name__}"
@@ -60,7 +60,8 @@ def validate(schema: type[S], document: Document) -> S:
     try:
         return schema.model_validate(document.data)
     except ValidationError as error:
-        problems = [_problem(schema, document, one) for one in error.errors(include_url=False)]
+        some = error.errors(include_url=False)[: SpecError.MOST_SHOWN + 1]
+        problems = [_problem(schema, document, one) for one in some]
         raise SpecError(*problems) from None
 
 
@@ -83,22 +84,27 @@ def _problem(schema: type[Schema], document: Document, error: Any) -> Problem:
         key = str(error["loc"][-1])
         where = (*where, error["loc"][-1]) if where != tuple(error["loc"]) else where
         known = _fields_at(schema, error["loc"][:-1])
-        return document.problem(where, f"unknown key {key!r}.{choose(key, known)}", at_key=True)
+        return document.problem(
+            where, f"unknown key {_shown(key)}.{choose(key, known)}", at_key=True
+        )
     if kind == "missing":
         return document.problem(where, f"key {error['loc'][-1]!r} is missing")
     if kind == "literal_error":
         expected = error["ctx"]["expected"]
         hint = nearest(str(found), expected.replace("'", "").replace(" or ", ", ").split(", "))
-        return document.problem(where, f"expected {expected}, found {found!r}.{hint}")
+        return document.problem(where, f"expected {expected}, found {_shown(found)}.{hint}")
     if kind == "value_error":
         return document.problem(where, str(error["ctx"]["error"]))
     message = error["msg"].removeprefix("Input should be ")
     if kind in ("model_type", "dict_type"):
         keys = _fields_at(schema, error["loc"])
         message = f"a mapping with the keys {', '.join(keys)}" if keys else "a mapping"
-    shown = repr(found)
-    shown = shown if len(shown) < 60 else shown[:57] + "..."
-    return document.problem(where, f"expected {message}, found {shown}")
+    return document.problem(where, f"expected {message}, found {_shown(found)}")
+
+
+def _shown(found: object) -> str:
+    text = repr(found)
+    return text if len(text) < 60 else text[:57] + "..."
 
 
 def _in_document(document: Document, loc: Iterable[Any]) -> Location:

@@ -27,6 +27,7 @@ _FAST: Any = getattr(yaml, "CSafeLoader", None)
 _STANDARD = "tag:yaml.org,2002:"
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NO_TEXT = re.compile("[\\0\ud800-\udfff]")
 _SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _CONSTANTS = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _CONSTANTS.update(dict.fromkeys(("true", "True", "TRUE"), True))  # type: ignore[arg-type]
@@ -171,6 +172,9 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value
+        if _NO_TEXT.search(text):
+            self._report(node, "a text cannot have \\0 or half a surrogate pair in it")
+            return None
         tag = node.tag.removeprefix(_STANDARD)
         if tag == "str" and (node.style or not _plain_looks_special(text)):
             return text
