@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from trtpatch.spec.validate import choose, validate
 from trtpatch.spec.yamlfile import Document, Location
 
 CONTRACT = "patch.yaml"
+ENTRY_POINTS = "trtpatch.patches"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,12 @@ class Rule:
 
 
 class Catalog:
-    """Patches and rules of the built-in registry and of any further ones, in that order.
+    """Patches and rules: built-in ones, those of installed packages, those of given registries.
 
-    A later registry's rule replaces an earlier one of the same name, and so does a later folder's
-    patch. Contracts are read when they are asked for.
+    A package offers the patch folders in its own folder by an entry point of the group
+    `trtpatch.patches`, whose value is the package's name; its `registry.yaml`, if there is one, is
+    read as well. A later registry's rule replaces an earlier one of the same name, and so does a
+    later folder's patch. Contracts are read when they are asked for.
     """
 
     def __init__(self, registries: Sequence[Path] = ()) -> None:
@@ -76,7 +82,12 @@ class Catalog:
         self.sources: list[Path] = []
         """Every file and folder that was looked at."""
         self._add_folder(builtin.patches_folder())
-        for registry in (builtin.registry_file(), *registries):
+        self._add_registry(builtin.registry_file())
+        for folder in _package_folders():
+            self._add_folder(folder)
+            if (folder / "registry.yaml").is_file():
+                self._add_registry(folder / "registry.yaml")
+        for registry in registries:
             self._add_registry(registry)
 
     def _add_registry(self, path: Path) -> None:
@@ -143,3 +154,20 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a name that is too long, or lies where this user may not look
         return False
+
+
+def _package_folders() -> Iterator[Path]:
+    """Folders of installed packages that offer patches; nothing of theirs is run."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda one: one.name):
+        try:
+            spec = find_spec(entry.value)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            what = f"{entry.value!r}, which is no package that can be found"
+            log.warning("entry point %s of %s names %s", entry.name, ENTRY_POINTS, what)
+            continue
+        yield from map(Path, spec.submodule_search_locations)

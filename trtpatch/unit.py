@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trtpatch import builtin
+from trtpatch.catalog import Patch
 from trtpatch.compiler.includes import inline_includes
 from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep, Tensor
@@ -88,7 +88,7 @@ def make_unit(step: PatchStep) -> Unit:
     spec = step.patch.spec
     return Unit(
         name=step.name,
-        text=_common() + args + _author(step),
+        text=common_text() + args + author_text(step.patch),
         options=spec.options.nvrtc,
         entries=tuple(dict.fromkeys(launch.entry for launch in step.launches)),
         fast_math=spec.options.fast_math,
@@ -162,19 +162,25 @@ def _float(value: object) -> str:
     return f"{float(np.float32(value)).hex()}f"  # type: ignore[arg-type]
 
 
-def _common() -> str:
+def common_text() -> str:
+    """What stands before `Args`: patches/common.cuh."""
     path = builtin.patches_folder() / _COMMON
     return f'#line 1 "patches/{_COMMON}"\n{path.read_text(encoding="utf-8")}\n'
 
 
-def _author(step: PatchStep) -> str:
-    path: Path = step.patch.kernel
+def author_text(patch: Patch) -> str:
+    """What stands behind `Args`: the patch's kernel.cu, with what it includes in place.
+
+    Raises:
+        CompileError: a file cannot be read, or an include cannot be inlined.
+    """
+    path = patch.kernel
     label = "/".join(path.parts[-3:])
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CompileError(f"{path}: {step.name} has no readable kernel file: {error}") from None
+        raise CompileError(f"{path}: {patch.name} has no readable kernel file: {error}") from None
     # A kernel may include what its text begins with: that pleases an editor and changes nothing.
-    beside = (step.patch.folder / _COMMON, step.patch.folder.parent / _COMMON)
+    beside = (patch.folder / _COMMON, patch.folder.parent / _COMMON)
     present = [builtin.patches_folder() / _COMMON, *(one for one in beside if not one.exists())]
-    return inline_includes(text, folder=step.patch.folder, file_label=label, present=present)
+    return inline_includes(text, folder=patch.folder, file_label=label, present=present)

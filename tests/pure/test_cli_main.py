@@ -21,10 +21,12 @@ COMMANDS = {
     "compile",
     "doctor",
     "inspect",
+    "new",
     "patches",
     "record",
     "run",
     "schema",
+    "verify",
 }
 HEAVY = {"numpy", "pydantic", "yaml", "rich", "cupy", "PIL", "onnxruntime", "tensorrt_rtx"}
 

@@ -19,7 +19,7 @@ import click
 from trtpatch import __version__
 from trtpatch.errors import TrtpatchError
 
-_SHARED = ("results", "tables")
+_SHARED = ("registries", "results", "tables")
 _DEBUG, _VERBOSE = "trtpatch.debug", "trtpatch.verbose"
 USER_ERROR, BUG, INTERRUPTED = 2, 1, 130
 

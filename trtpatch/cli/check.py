@@ -1,4 +1,4 @@
-"""`trtpatch check`: a pipeline file bound to its engine and shown, nothing compiled or run."""
+"""`trtpatch check`: a pipeline file bound to its engine and shown, or the lint of a patch."""
 
 from __future__ import annotations
 
@@ -7,32 +7,82 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trtpatch.cli.registries import registries
+
 if TYPE_CHECKING:
+    from trtpatch.catalog import Catalog
     from trtpatch.report import PipelineReport, StepReport
 
+_ERRORS = 1
 _FROM = {"in": "<-", "out": "->", "scratch": "--"}
 
 
 @click.command()
-@click.argument("pipeline", type=click.Path(path_type=Path))
+@click.argument("target", metavar="PIPELINE|PATCH")
 @click.option(
     "--executor",
     type=click.Choice(["auto", "gpu", "cpu", "host"]),
-    help="Instead of the one that the file names.",
+    help="Of a pipeline: instead of the one that the file names.",
 )
-@click.option("--memory", is_flag=True, help="List every buffer.")
+@click.option("--memory", is_flag=True, help="Of a pipeline: list every buffer.")
+@registries
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
-def command(pipeline: Path, executor: str | None, memory: bool, as_json: bool) -> None:
-    """Check PIPELINE without running it.
+@click.pass_context
+def command(
+    ctx: click.Context,
+    target: str,
+    executor: str | None,
+    memory: bool,
+    registries: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Check a pipeline file, or a patch, without running it.
 
-    Shows the engine, the rule that fits it, what each patch's tensors are bound to, its sizes,
-    parameters and launches, and the memory that all of it takes.
+    Of a PIPELINE: shows the engine, the rule that fits it, what each patch's tensors are bound to,
+    its sizes, parameters and launches, and the memory that all of it takes.
+
+    Of a PATCH, which is a name or a folder: compares contract, kernel, reference and cases, and
+    compiles the kernel with what is at hand. Ends with code 1 where there are errors.
     """
+    from trtpatch.catalog import Catalog
+    from trtpatch.cli.registries import is_patch_folder
+
+    path = Path(target)
+    if path.is_file():
+        _check_pipeline(path, executor, memory, as_json)
+        return
+    catalog = Catalog(registries)
+    if not is_patch_folder(target) and target not in catalog.names and path.suffix:
+        _check_pipeline(path, executor, memory, as_json)  # which says that there is no such file
+    elif _check_patch(catalog, target, as_json):
+        ctx.exit(_ERRORS)
+
+
+def _check_patch(catalog: Catalog, target: str, as_json: bool) -> int:
+    """Print what the lint says; gives the number of errors."""
+    from trtpatch.cli import tables
+    from trtpatch.cli.registries import find_patch
+    from trtpatch.lint import lint
+
+    linted = lint(find_patch(catalog, target), catalog)
+    if as_json:
+        tables.echo_json(linted)
+        return linted.errors
+    for remark in linted.remarks:
+        click.echo(str(remark))
+    for one in linted.untold:
+        click.echo(f"note: {one}")
+    warnings = len(linted.remarks) - linted.errors
+    click.echo(f"{linted.patch}: errors {linted.errors}, warnings {warnings}")
+    return linted.errors
+
+
+def _check_pipeline(path: Path, executor: str | None, memory: bool, as_json: bool) -> None:
     from trtpatch.cli import tables
     from trtpatch.loaded import Loaded
     from trtpatch.report import describe_pipeline
 
-    loaded = Loaded(pipeline, executor=executor)
+    loaded = Loaded(path, executor=executor)
     try:
         report = describe_pipeline(loaded)
     finally:

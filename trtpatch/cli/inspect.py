@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trtpatch.cli.registries import registries
+
 if TYPE_CHECKING:
     from trtpatch.engines import EngineInfo
 
@@ -16,13 +18,7 @@ _KINDS = {"trt": "TensorRT plan", "ort": "ONNX file", "recorded": "recording"}
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--registry",
-    "registries",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A registry of your own, besides the built-in one. May be given more than once.",
-)
+@registries
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 def command(file: Path, registries: tuple[Path, ...], as_json: bool) -> None:
     """Show what FILE is: a TensorRT plan, an ONNX file, or a recording.

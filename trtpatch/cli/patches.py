@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trtpatch.cli.registries import registries
+
 if TYPE_CHECKING:
     from trtpatch.catalog import Catalog
     from trtpatch.errors import Problem
@@ -16,13 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option(
-    "--registry",
-    "registries",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A registry of your own, besides the built-in one. May be given more than once.",
-)
+@registries
 @click.option("--rules", is_flag=True, help="List the rules instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 def command(name: str | None, registries: tuple[Path, ...], rules: bool, as_json: bool) -> None:

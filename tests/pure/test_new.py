@@ -1,0 +1,95 @@
+"""`trtpatch new`: a patch that is there at once, in a folder of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trtpatch.catalog import Catalog
+from trtpatch.cli import main
+from trtpatch.lint import lint
+from trtpatch.scaffold import kinds
+from trtpatch.verify import compare, load_cases, plan_case, run_case
+
+FILES = {"patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md"}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_it_is_listed_without_touching_anything_else(kind: str) -> None:
+    name = f"{kind}_mine"
+    said = invoke("new", name, "--kind", kind).stdout
+    assert all(f"patches/{name}/{file}" in said for file in FILES)
+    assert {path.name for path in Path("patches", name).iterdir()} == FILES
+    listed = json.loads(invoke("patches", "--json").stdout)
+    (mine,) = [one for one in listed if one["name"] == name]
+    assert mine["kind"] == kind
+    catalog = Catalog([Path("registry.yaml")])
+    patch = catalog.patch(name)
+    assert [launch.entry for launch in patch.spec.launch] == [name]
+    assert not lint(patch, catalog, compiled=False).remarks
+    for case in load_cases(patch):
+        plan = plan_case(patch, case)
+        once, again = (run_case(plan, case, "cpu") for _ in range(2))
+        assert not any(one.wrong for one in compare(patch, once, again))
+
+
+def test_no_word_of_the_template_is_left() -> None:
+    for kind in kinds():
+        invoke("new", f"{kind}_mine", "--kind", kind)
+    assert not [path for path in Path("patches").rglob("*.*") if "example" in path.read_text()]
+
+
+def test_a_folder_elsewhere_and_a_registry_beside_it(tmp_path: Path) -> None:
+    said = invoke("new", "decode_mine", "--kind", "decode", "--dir", "a/b/kernels").stdout
+    assert Path("a/b/registry.yaml").read_text().startswith("patches: [kernels]")
+    assert "trtpatch check decode_mine --registry a/b/registry.yaml" in said
+    assert "decode_mine" in invoke("patches", "--registry", "a/b/registry.yaml").stdout
+    assert "decode_mine" not in invoke("patches").stdout
+
+
+def test_a_registry_that_is_there_is_left_alone() -> None:
+    registry = Path("registry.yaml")
+    registry.write_text("patches: [others] # mine\n")
+    Path("others").mkdir()
+    said = invoke("new", "decode_mine", "--kind", "decode").stdout
+    assert "write there: patches: [others, patches]" in said
+    assert registry.read_text() == "patches: [others] # mine\n"
+    registry.write_text("patches: [others, patches]\n")
+    assert "write there" not in invoke("new", "decode_more", "--kind", "decode").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("decode_mine", "decoed", "no template of kind 'decoed'. Did you mean 'decode'?"),
+        ("Decode-Mine", "decode", "'Decode-Mine' is no name for a patch"),
+        ("../mine", "decode", "is no name for a patch"),
+        ("there", "decode", "is there already"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_made(name: str, kind: str, message: str) -> None:
+    Path("patches/there").mkdir(parents=True)
+    assert message in invoke("new", name, "--kind", kind, code=2).stderr
+    assert not list(Path("patches").rglob("*.*"))
+    assert not Path("registry.yaml").exists()
+
+
+def test_a_broken_registry_is_told_before_anything_is_made() -> None:
+    Path("registry.yaml").write_text("ptaches: [mine]\n")
+    assert "registry.yaml:1:1" in invoke("new", "decode_mine", "--kind", "decode", code=2).stderr
+    assert not Path("patches").exists()

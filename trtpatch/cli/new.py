@@ -1,0 +1,39 @@
+"""`trtpatch new`: a patch of one's own, from a template that works."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("name")
+@click.option("--kind", required=True, help="What it is to stand in for, such as decode.")
+@click.option(
+    "--dir",
+    "patches",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("patches"),
+    show_default=True,
+    help="The folder of patches to put it in.",
+)
+def command(name: str, kind: str, patches: Path) -> None:
+    """Make the patch NAME.
+
+    Writes a folder with contract, kernel, reference, cases and README, which works as it is, and a
+    registry.yaml beside the folder of patches where there is none.
+    """
+    from trtpatch.scaffold import make_patch
+
+    made = make_patch(name, kind=kind, patches=patches)
+    for file in made.files:
+        click.echo(file)
+    registry = Path(os.path.relpath(made.registry))
+    if made.new_registry:
+        click.echo(registry)
+    elif made.to_add:
+        click.echo(f"\n{registry} does not name {patches} yet; write there: {made.to_add}")
+    where = "" if registry == Path("registry.yaml") else f" --registry {registry}"
+    click.echo(f"\nNext: trtpatch check {name}{where}, then trtpatch verify {name}{where}")

@@ -1,0 +1,190 @@
+"""`trtpatch verify`: patches run and compared with their references."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trtpatch.cli.registries import registries
+
+if TYPE_CHECKING:
+    from trtpatch.verify import Outcome
+
+_FAILED, _NOTHING_RAN = 1, 2
+_SHOWN = 5
+"""Failing cases that are shown of a patch on an executor."""
+
+
+@click.command()
+@click.argument("patches", metavar="[PATCH]...", nargs=-1)
+@click.option(
+    "--executor",
+    type=click.Choice(["host", "gpu", "all"]),
+    default="all",
+    help="Who runs the kernels. Of all, those that are not at hand are counted as skipped.",
+)
+@click.option(
+    "--shuffle",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Orders of blocks and threads to try on the host, beside the natural one.",
+)
+@click.option(
+    "--generate",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=32,
+    show_default=True,
+    help="Cases to make up for each patch, beside its own; this takes hypothesis.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of what is made up.")
+@click.option(
+    "--sanitize",
+    is_flag=True,
+    help="Also run under Address- and UndefinedBehaviorSanitizer and look for races on the host,"
+    " and under compute-sanitizer on a GPU.",
+)
+@click.option("--case", "only", metavar="TEXT", default="", help="Only cases with it in the name.")
+@registries
+@click.option("--device", default=0, help="Which GPU.")
+@click.option("--jobs", type=click.IntRange(min=0), default=0, help="At once; 0 is one a core.")
+@click.option("--json", "as_json", is_flag=True, help="Print every outcome as JSON.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit's XML to a file.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    patches: tuple[str, ...],
+    executor: str,
+    registries: tuple[Path, ...],
+    as_json: bool,
+    junit: Path | None,
+    shuffle: int,
+    generate: int,
+    seed: int,
+    sanitize: bool,
+    only: str,
+    device: int,
+    jobs: int,
+) -> None:
+    """Compare the kernels of each PATCH with its reference.
+
+    A PATCH is a name or a folder; without one, all patches are looked at. Every case of cases.py
+    and every made-up one must be within the contract's tolerances, and give the same bits in every
+    run and in every order of blocks and threads.
+
+    Ends with code 1 where a case fails, and with code 2 where nothing could be run.
+    """
+    from trtpatch.catalog import Catalog
+    from trtpatch.cli import tables
+    from trtpatch.cli.registries import find_patch
+    from trtpatch.verify import EXECUTORS, Effort, summary, verify
+
+    _refuse_unwritable(junit)
+    catalog = Catalog(registries)
+    chosen = [find_patch(catalog, name) for name in patches or catalog.names]
+    names = [name for name in EXECUTORS if executor in (name, "all")]
+    how = Effort(
+        shuffles=shuffle,
+        generated=generate,
+        seed=seed,
+        sanitize=sanitize,
+        only=only,
+        workers=jobs,
+        device=device,
+    )
+    outcomes: list[Outcome] = []
+    with _progress() as show:
+        for outcome in verify(chosen, names, effort=how):
+            outcomes.append(outcome)
+            show(outcome, len(outcomes))
+    if junit is not None:
+        junit.write_bytes(summary.junit(outcomes))
+    if as_json:
+        tables.echo_json(summary.plain(outcomes))
+    else:
+        _show(outcomes)
+    ran = [outcome for outcome in outcomes if not outcome.skipped]
+    if any(not outcome.passed for outcome in ran):
+        ctx.exit(_FAILED)
+    if not ran:
+        reasons = dict.fromkeys(outcome.skipped for outcome in outcomes)
+        click.echo(f"error: nothing was run: {'; '.join(reasons) or 'no case'}", err=True)
+        ctx.exit(_NOTHING_RAN)
+
+
+def _refuse_unwritable(junit: Path | None) -> None:
+    from trtpatch.errors import InputError
+
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise InputError(f"{junit}: cannot be written: there is no such folder")
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Shows on a terminal's standard error what was done last."""
+    shown = sys.stderr.isatty()
+
+    def show(outcome: Outcome, count: int) -> None:
+        if shown:
+            click.echo(f"\r\033[K{count} {outcome.patch}, {outcome.executor}", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            click.echo("\r\033[K", nl=False, err=True)
+
+
+def _show(outcomes: Sequence[Outcome]) -> None:
+    from trtpatch.cli import tables
+    from trtpatch.verify import summary
+
+    rows = summary.summarise(outcomes)
+    counts = (">passed", ">failed", ">skipped", ">runs")
+    tables.echo_table(
+        ("patch", "on", *counts, "largest difference", ">seconds"),
+        [
+            (
+                row.patch,
+                row.executor,
+                row.passed,
+                row.failed or "",
+                row.skipped or "",
+                row.runs or "",
+                f"{row.largest:.1e} {row.field}" if row.field else "",
+                f"{row.seconds:.1f}",
+            )
+            for row in rows
+        ],
+    )
+    for row in rows:
+        mine = [one for one in outcomes if (one.patch, one.executor) == (row.patch, row.executor)]
+        _show_failures([one for one in mine if one.status == "failed"])
+    reasons: dict[str, int] = {}
+    for outcome in outcomes:
+        if outcome.skipped:
+            what = f"{outcome.executor}: {outcome.skipped}"
+            reasons[what] = reasons.get(what, 0) + 1
+    click.echo()
+    for reason, count in reasons.items():
+        click.echo(f"skipped {count} on {reason}")
+    totals = [sum(getattr(row, what) for row in rows) for what in ("passed", "failed", "skipped")]
+    click.echo("{} passed, {} failed, {} skipped".format(*totals))
+
+
+def _show_failures(failed: Sequence[Outcome]) -> None:
+    from trtpatch.cli import tables
+
+    for outcome in failed[:_SHOWN]:
+        tables.echo_title(f"\n{outcome.patch} on {outcome.executor}: {outcome.case}")
+        for line in outcome.wrong:
+            click.echo(f"  {line}")
+    if len(failed) > _SHOWN:
+        click.echo(f"\n  and {len(failed) - _SHOWN} more cases; --json lists them all")

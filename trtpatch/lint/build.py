@@ -1,0 +1,81 @@
+"""What the compilers at hand say of a kernel, for the sizes of its first case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trtpatch.catalog import Patch
+from trtpatch.compiler.cubins import Cubins
+from trtpatch.errors import CompileError, TrtpatchError
+from trtpatch.lint.kernel_text import KernelText
+from trtpatch.lint.remarks import Remark
+from trtpatch.unit import Unit, make_unit
+from trtpatch.verify.cases import Case, plan_case
+
+ARCH = "sm_75"
+"""The oldest architecture that patches are for."""
+
+
+def compile_first(
+    patch: Patch, text: KernelText, cases: Sequence[Case], cubins: Cubins
+) -> Iterator[Remark | str]:
+    """Compile for the host and for a GPU.
+
+    Yields:
+        Remarks; and, as text, what could not be tried and why.
+    """
+    unit = None
+    for case in cases:
+        try:
+            unit = make_unit(next(plan_case(patch, case).patch_steps))
+            break
+        except TrtpatchError as error:
+            name = str(patch.folder / "cases.py")
+            yield Remark("case", "error", name, 0, 0, f"case {case.name!r}: {error}")
+    if unit is None:
+        yield "not compiled: no case gives sizes to compile for"
+        return
+    known = set()
+    for compiler in (_host, _nvrtc):
+        for one in compiler(unit, text, cubins):
+            place = one if isinstance(one, str) else (one.file, one.line)
+            if place not in known:
+                known.add(place)
+                yield one
+
+
+def _host(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str]:
+    from trtpatch.executors.host_compiler import LIBRARY, build, find_compiler
+
+    try:
+        find_compiler()
+    except CompileError as error:
+        yield f"not compiled for the host: {error}"
+        return
+    try:
+        build(unit, LIBRARY, cubins)
+    except CompileError as error:
+        yield from _remarks(error, text)
+
+
+def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str]:
+    from trtpatch.compiler import nvrtc
+    from trtpatch.compiler.units import cubin_for
+
+    try:
+        nvrtc.load()
+    except CompileError as error:
+        yield f"not compiled for a GPU: {error}"
+        return
+    try:
+        cubin_for(unit, arch=ARCH, cubins=cubins)
+    except CompileError as error:
+        yield from _remarks(error, text)
+
+
+def _remarks(error: CompileError, text: KernelText) -> Iterator[Remark]:
+    for problem in error.problems:
+        place = text.path(problem.file), problem.line, problem.column
+        yield Remark("compile", "error", *place, problem.message)
+    if not error.problems:
+        yield Remark("compile", "error", str(text.patch.kernel), 0, 0, str(error))
