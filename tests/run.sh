@@ -9,4 +9,4 @@ $python -m pip install --quiet --disable-pip-version-check -e '.[cpu,dev]'
 $python -m ruff check .
 $python -m ruff format --check .
 $python -m mypy
-exec $python -m pytest "$@"
+exec $python -m pytest -n auto --dist worksteal "$@"

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ from trtpatch.compiler.cubins import Cubins
 
 @pytest.fixture(scope="session")
 def cubins(tmp_path_factory: pytest.TempPathFactory) -> Cubins:
-    folder: Path = tmp_path_factory.mktemp("kernels")
-    folder.chmod(0o700)
+    """One cache for every worker: what one has compiled, no other compiles again."""
+    base = tmp_path_factory.getbasetemp()
+    folder: Path = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "kernels"
+    folder.mkdir(mode=0o700, exist_ok=True)
     return Cubins(folder)
 
 
