@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from trtpatch.errors import InputError
 from trtpatch.spec.ports import FrameLayout
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _SHAPES: dict[FrameLayout, str] = {
     "rgb": "[height, width, 3]",
@@ -22,6 +26,8 @@ _SHAPES: dict[FrameLayout, str] = {
 }
 _LUMA = np.array([19595, 38470, 7471], np.int32)
 """Parts of red, green and blue in 65536 of gray, as Pillow has them."""
+_MOST = 2**31 - 1
+"""Pixels, lines and bytes of a line that a frame's sizes can tell."""
 
 
 class Frame(NamedTuple):
@@ -53,9 +59,9 @@ def as_frames(images: Any, *, layout: FrameLayout) -> list[Frame]:
     """Take one picture, or a list of them.
 
     Args:
-        images: a path, a uint8 array with `__array_interface__`, `__cuda_array_interface__` or
-            `__dlpack__`, or a list or tuple of these.
-        layout: how the bytes of arrays lie; files are brought to the same layout.
+        images: a path, a Pillow image, a uint8 array with `__array_interface__`,
+            `__cuda_array_interface__` or `__dlpack__`, or a list or tuple of these.
+        layout: how the bytes of arrays lie; files and Pillow images are brought to it.
 
     Raises:
         InputError: a picture is missing, broken or of another shape or type.
@@ -98,42 +104,73 @@ def read_image(path: Path) -> np.ndarray[Any, Any]:
         if path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty; expected an image")
         with Image.open(path) as image:
-            upright = ImageOps.exif_transpose(image)
-            pixels = np.asarray(upright.convert("RGB"))
+            return _rgb(ImageOps.exif_transpose(image), image.format)
+    except InputError:
+        raise
     except UnidentifiedImageError:
         raise InputError(f"{path}: not an image that Pillow can read") from None
-    except Image.DecompressionBombError as error:
-        raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, SyntaxError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except Exception as error:  # what decoders raise on a damaged file is not documented
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(f"{path}: the image cannot be read: {reason}") from None
-    return pixels
+
+
+def _rgb(image: Image, file_format: str | None) -> np.ndarray[Any, Any]:
+    """`[H, W, 3]` uint8; of 16-bit gray levels, the upper 8 bits.
+
+    Raises:
+        ValueError: its levels have no range that is known.
+    """
+    if image.mode.startswith("I;16") or (image.mode, file_format) == ("I", "PNG"):
+        gray = (np.asarray(image) >> 8).astype(np.uint8)
+        return np.repeat(gray[:, :, None], 3, axis=2)
+    if image.mode in ("I", "F"):  # Pillow would cut them off at 255
+        raise ValueError("its pixels are 32-bit numbers; bring them to 8 bits first")
+    return np.asarray(image.convert("RGB"))
 
 
 def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
     place = f"image {index + 1} of {count}"
     if isinstance(image, (str, os.PathLike)):
         return _host_frame(arrange(read_image(Path(image)), layout), layout, place)
+    if isinstance(image, np.ma.MaskedArray):
+        raise InputError(f"{place}: a masked array; give one without, such as image.filled(0)")
     if isinstance(image, np.ndarray):
-        return _host_frame(image, layout, place)
-    if hasattr(image, "__cuda_array_interface__"):
-        return _device_frame(image, image.__cuda_array_interface__, layout, place)
-    if hasattr(image, "__array_interface__"):
         return _host_frame(np.asarray(image), layout, place)
-    if hasattr(image, "__dlpack_device__"):
-        return _from_dlpack(image, layout, place)
+    with _foreign(image, place):
+        if type(image).__module__.startswith("PIL."):  # it knows its own channels
+            return _host_frame(arrange(_rgb(image, None), layout), layout, place)
+        if hasattr(image, "__cuda_array_interface__"):
+            return _device_frame(image, image.__cuda_array_interface__, layout, place)
+        if hasattr(image, "__array_interface__"):
+            return _host_frame(np.asarray(image), layout, place)
+        if hasattr(image, "__dlpack_device__"):
+            return _from_dlpack(image, layout, place)
     raise InputError(
         f"{place}: expected a path or an array {_SHAPES[layout]} of uint8,"
         f" found {type(image).__name__}"
     )
 
 
+@contextmanager
+def _foreign(image: object, place: str) -> Iterator[None]:
+    """Name the object whose own code, or description of its memory, fails."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        what = f"{type(image).__name__} cannot be taken as an array"
+        raise InputError(f"{place}: {what}: {type(error).__name__}: {error}") from error
+
+
 def _host_frame(pixels: np.ndarray[Any, Any], layout: FrameLayout, place: str) -> Frame:
     sizes = _measure(pixels.shape, pixels.dtype.str, layout, place)
     pitch = _pitch(pixels.shape, pixels.strides, layout)
-    if pitch < sizes[3]:
+    if max(sizes) > _MOST:
+        raise InputError(f"{place}: a side of the picture has more than {_MOST} bytes or lines")
+    if not sizes[3] <= pitch <= _MOST:
         pixels = np.ascontiguousarray(pixels)
         pitch = sizes[3]
     height, width, lines, line_bytes = sizes
@@ -145,7 +182,7 @@ def _device_frame(owner: Any, interface: dict[str, Any], layout: FrameLayout, pl
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     height, width, lines, line_bytes = _measure(shape, interface["typestr"], layout, place)
     pitch = _pitch(shape, tuple(strides), layout) if strides else line_bytes
-    if pitch < line_bytes:
+    if not line_bytes <= pitch <= _MOST:
         raise InputError(
             f"{place}: an array in GPU memory needs dense rows; found strides {strides}."
             " Make it contiguous first"

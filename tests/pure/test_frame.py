@@ -1,6 +1,7 @@
 """How arrays and files become frames, in every layout."""
 
 import ctypes
+import io
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -108,3 +109,80 @@ def test_an_array_on_the_gpu_names_its_stream():
         (frame,) = as_frames(image, layout="rgb")
         assert (frame.on_device, frame.address, frame.pitch) == (True, 4096, 18)
         assert frame.stream == named.get("stream")
+
+
+LEVELS = np.arange(256, dtype=np.uint16).reshape(16, 16) * 257
+
+
+@pytest.mark.parametrize("ending", ["png", "tif"])
+def test_16_bits_of_gray_keep_their_upper_8(tmp_path, ending):
+    path = tmp_path / f"gray.{ending}"
+    Image.fromarray(LEVELS).save(path)
+    expected = np.repeat((LEVELS >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
+    assert (read_image(path) == expected).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_levels_of_no_known_range_are_refused(tmp_path, dtype):
+    path = tmp_path / "levels.tif"
+    Image.fromarray(LEVELS.astype(dtype)).save(path)
+    with pytest.raises(InputError, match=r"levels.tif: .*its pixels are 32-bit numbers"):
+        read_image(path)
+
+
+def test_a_file_on_which_a_decoder_gives_up_in_its_own_way(tmp_path):
+    """Pillow's AVIF decoder raises RuntimeError, which its documentation does not have."""
+    file = io.BytesIO()
+    try:
+        Image.new("RGB", (64, 64), (9, 80, 200)).save(file, "avif")
+    except (KeyError, OSError):
+        pytest.skip("this Pillow writes no AVIF")
+    data = bytearray(file.getvalue())
+    data[-len(data) // 8 :] = bytes(len(data) // 8 + 1)
+    path = tmp_path / "damaged.avif"
+    path.write_bytes(data.replace(b"av01", b"av02", 1))
+    with pytest.raises(InputError, match=r"damaged\.avif: "):
+        read_image(path)
+
+
+def test_a_pillow_image_knows_its_channels(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    image = Image.fromarray(pixels)
+    for layout in ("rgb", "bgr", "gray", "rgb-planar"):
+        for same in (image, image.convert("RGBA")):
+            (frame,) = as_frames(same, layout=layout)
+            assert (frame.pixels == arrange(pixels, layout)).all()
+
+
+def test_masked_pixels_are_not_taken_for_pixels():
+    masked = np.ma.masked_greater(np.zeros((4, 6, 3), np.uint8), 1)
+    with pytest.raises(InputError, match="image 2 of 2: a masked array"):
+        as_frames([np.zeros((4, 6, 3), np.uint8), masked], layout="rgb")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"__array_interface__": 5},
+        {"__array_interface__": {"shape": (4, 6, 3), "typestr": "zz", "version": 3}},
+        {"__cuda_array_interface__": None},
+        {"__cuda_array_interface__": {"typestr": "|u1"}},
+        {"__cuda_array_interface__": {"shape": (4, 6, 3), "typestr": "|u1"}},
+        {"__dlpack_device__": lambda: None},
+        {"__dlpack_device__": lambda: (1, 0)},
+    ],
+)
+def test_an_object_that_describes_its_memory_wrongly(attributes):
+    with pytest.raises(InputError, match="image 1 of 1: SimpleNamespace cannot be taken as an arr"):
+        as_frames(SimpleNamespace(**attributes), layout="rgb")
+
+
+def test_lines_too_far_apart_for_a_kernel_are_copied():
+    pixels = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    far = np.lib.stride_tricks.as_strided(pixels, (1, 6, 3), (2**33, 3, 1))
+    (frame,) = as_frames(far, layout="rgb")
+    assert frame.pitch == 18
+    assert (bytes_of(frame) == pixels[:1].reshape(1, -1)).all()
+    wide = np.lib.stride_tricks.as_strided(pixels, (1, 2**30, 3), (0, 0, 0))
+    with pytest.raises(InputError, match="more than 2147483647 bytes"):
+        as_frames(wide, layout="rgb")
