@@ -27,7 +27,7 @@ def find_pictures(paths: Iterable[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
-        if not path.is_dir():
+        if not _is_folder(path):
             found.append(path)
             continue
         inside = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
@@ -52,7 +52,7 @@ def plan_copies(target: str, pictures: Sequence[Path]) -> dict[Path, Path]:
     folder = Path(target)
     if _PLACEHOLDER in target:
         copies = {one: Path(target.replace(_PLACEHOLDER, one.stem)) for one in pictures}
-    elif folder.is_dir() or target.endswith(("/", "\\")) or not folder.suffix:
+    elif _is_folder(folder) or target.endswith(("/", "\\")) or not folder.suffix:
         copies = {one: folder / f"{one.stem}.png" for one in pictures}
     elif len(set(pictures)) == 1:
         copies = {pictures[0]: folder}
@@ -94,6 +94,13 @@ def save_picture(picture: Image, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         picture.save(path)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # what encoders raise on a picture too large is not documented
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be written: {reason}") from None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long: no file can be there either
+        return False

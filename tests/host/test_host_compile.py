@@ -186,3 +186,13 @@ def test_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "nowhere/cc")
     with pytest.raises(CompileError, match="CXX=nowhere/cc"):
         HostUnit.build(unit_of(KERNEL + "}", OUT), Cubins(tmp_path / "kernels"))
+    monkeypatch.setenv("CXX", "'g++")
+    with pytest.raises(CompileError, match="CXX='g\\+\\+: no command line: No closing quotation"):
+        HostUnit.build(unit_of(KERNEL + "}", OUT), Cubins(tmp_path / "kernels"))
+
+
+def test_no_temporary_folder(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    error = refused(Cubins(tmp_path / "kernels"), KERNEL + "}")
+    assert str(error).startswith("mine cannot be compiled on the host: [Errno 20] Not a directory")

@@ -1,7 +1,10 @@
 """`run`, `check`, `inspect` and `record` on recorded outputs whose boxes are known by hand."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from trtpatch.cli import main
+from trtpatch.cli.tables import as_json
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.engines.recorded import RecordedFrame, save_recording
@@ -110,6 +114,8 @@ def test_runtime_parameter(folder: Path) -> None:
         ("scor_threshold=0.4", "Did you mean 'score_threshold'?"),
         ("iou_threshold=4", "expected 0.0 to 1.0, found 4"),
         ("iou_threshold=nan", "expected a finite number"),
+        (f"iou_threshold={'9' * 400}", "expected a finite number"),
+        ("max_detections=0", "expected 1 or more, found 0"),
         ("score_threshold=high", "expected a name and a number"),
         ("score_threshold", "expected a name and a number"),
         ("pre_nms_topk=1.5", "expected a whole number"),
@@ -294,3 +300,93 @@ def test_the_wrong_rule_names_both_shapes(folder: Path) -> None:
     said = invoke("check", "p.yaml", code=2).stderr
     assert "output0 float32 [1, 6, 21]" in said
     assert "[N, A, 5 + C]" in said
+
+
+@pytest.mark.parametrize("option", ["--json", "--jsonl"])
+@pytest.mark.parametrize("target", ["a.png", "./p.yaml", "copy.png"])
+def test_results_never_overwrite_a_file_of_the_run(folder: Path, option: str, target: str) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    said = invoke("run", "p.yaml", "a.png", "--save", "copy.png", option, target, code=2).output
+    assert f"{target}: would overwrite a file that this run reads or writes" in said
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_two_results_in_one_file(folder: Path) -> None:
+    said = invoke("run", "p.yaml", "a.png", "--json", "o", "--jsonl", "./o", code=2).output
+    assert "o: would overwrite" in said
+    invoke("run", "p.yaml", "a.png", "--json", "/dev/null", "--jsonl", "/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (".", "Is a directory"),
+        ("", "Is a directory"),
+        ("nowhere/out", "there is no such folder"),
+        ("n" * 300, "File name too long"),
+    ],
+)
+def test_a_target_is_looked_at_before_anything_runs(folder: Path, target: str, said: str) -> None:
+    for option in ("--json", "--jsonl"):
+        result = invoke("run", "missing.yaml", "a.png", option, target, code=2)
+        assert f"{target}: cannot be written: {said}" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["n" * 300], ["a.png", "--save", "n" * 300 + ".png"], ["a.png", "--save", ""]]
+)
+def test_names_that_are_no_names(folder: Path, arguments: list[str]) -> None:
+    said = invoke("run", "p.yaml", *arguments, code=2).output.splitlines()[-1]
+    assert said.startswith("error: ")
+    assert "trtpatch" not in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk without room")
+@pytest.mark.parametrize("option", ["--json", "--jsonl"])
+def test_a_full_disk_is_named(folder: Path, option: str) -> None:
+    said = invoke("run", "p.yaml", "a.png", option, "/dev/full", code=2).output
+    assert "error: /dev/full: cannot be written: No space left on device" in said
+
+
+def test_a_picture_that_no_encoder_takes(folder: Path) -> None:
+    Image.new("RGB", (70000, 1)).save("wide.png")
+    said = invoke("run", "p.yaml", "wide.png", "--save", "wide.gif", code=2).output
+    assert "wide.gif: cannot be written: " in said
+
+
+def test_names_that_are_not_utf_8(folder: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.png")
+    (folder / "a.png").rename(folder / name)
+    invoke("run", "p.yaml", name)
+    printed = invoke("run", "p.yaml", name, "--json", "-").stdout
+    assert json.loads(printed)[0]["image"] == name
+    for option in ("--json", "--jsonl"):
+        invoke("run", "p.yaml", name, option, "out")
+        assert json.loads((folder / "out").read_text().strip("[]\n"))["image"] == name
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_json_in_any_encoding(folder: Path, encoding: str) -> None:
+    (folder / "p.yaml").write_text(
+        "engine: {path: tiny.npz}\nexecutor: cpu\nlabels: [\u732b, \U0001f415]\n", encoding="utf-8"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    for form in ([], ["--json", "-"]):
+        command = [sys.executable, "-m", "trtpatch", "run", "p.yaml", "a.png", *form]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert json.loads(done.stdout)[0]["detections"][0]["name"] == "\U0001f415"
+
+
+def test_standard_output_that_is_closed_or_full(folder: Path) -> None:
+    command = f"{sys.executable} -m trtpatch run p.yaml a.png --json -"
+    for redirect, said in (
+        (">&-", "error: standard output is closed"),
+        (">/dev/full", "error: standard output: No space left on device"),
+    ):
+        shell = ["sh", "-c", f"{command} {redirect}"]
+        done = subprocess.run(shell, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.splitlines()[-1][: len(said)]) == (2, said)
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    assert as_json({"a": [float("nan"), -float("inf"), 1.5]}) == '{"a": [null, null, 1.5]}'

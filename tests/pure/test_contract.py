@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -112,8 +113,13 @@ def test_parameters_are_checked_against_type_and_range() -> None:
     optional = param(type=["float"], default=[], min=0)
     assert optional.check([]) == ()
     assert optional.check([2, 0.5]) == (2.0, 0.5)
-    with pytest.raises(ValueError, match="expected 0 to"):
+    with pytest.raises(ValueError, match="expected 0 or more, found -1"):
         optional.check([0.5, -1])
+    score = param(type="float", default=0.5, max=1)
+    assert score.check(np.float32(0.25)) == 0.25  # such as a score that was found
+    for wrong, said in ((10**400, "finite"), (float("inf"), "finite"), (2, "1 or less, found 2")):
+        with pytest.raises(ValueError, match=f"expected .*{said}"):
+            score.check(wrong)
     color = param(type="choice", choices=["rgb", "bgr"], default="rgb")
     with pytest.raises(ValueError, match="expected rgb or bgr, found 'rbg'. Did you mean"):
         color.check("rbg")

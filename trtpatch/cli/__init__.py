@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,11 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; errors become a message and an exit code."""
+        if sys.stdout is None:
+            click.echo("error: standard output is closed; send it to a file or /dev/null", err=True)
+            ctx.exit(USER_ERROR)
+        if hasattr(sys.stdout, "reconfigure"):  # names that it cannot encode are no mistake
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             with _logs_on_stderr(ctx):
                 return super().invoke(ctx)
@@ -92,6 +98,15 @@ class _Commands(click.Group):
         except (KeyboardInterrupt, BrokenPipeError):
             _forget_stdout()
             ctx.exit(INTERRUPTED)
+        except OSError as error:  # a full disk, a folder that this user may not enter
+            if error.filename is None:
+                _forget_stdout()
+            where = error.filename or "standard output"
+            self._explain(ctx, f"error: {where}: {error.strerror or error}")
+            ctx.exit(USER_ERROR)
+        except MemoryError as error:
+            self._explain(ctx, f"error: there is not enough memory. {error}".rstrip())
+            ctx.exit(USER_ERROR)
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
             shown = ctx.meta.get(_DEBUG)
@@ -108,7 +123,6 @@ class _Commands(click.Group):
 def _forget_stdout() -> None:
     """Send what is still to be flushed nowhere, so that a closed pipe makes no noise at the end."""
     import os
-    import sys
 
     try:
         descriptor = sys.stdout.fileno()

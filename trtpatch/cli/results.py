@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,17 +27,25 @@ class Output:
     """Takes one picture's result after the other; a context, so that files are finished."""
 
     def __init__(
-        self, copies: Mapping[Path, Path], *, json_file: str | None, jsonl_file: str | None
+        self,
+        copies: Mapping[Path, Path],
+        *,
+        json_file: str | None,
+        jsonl_file: str | None,
+        inputs: Collection[Path] = (),
     ) -> None:
         """Check the targets before anything else is done.
 
         Args:
             copies: where the annotated copy of each picture goes; empty for none.
             json_file, jsonl_file: files, `-` for standard output.
+            inputs: files that are read, which no target may be.
 
         Raises:
-            InputError: a target cannot be written.
+            InputError: a target cannot be written, or would overwrite another file of the run.
         """
+        from trtpatch.cli import tables
+
         targets = [one for one in (json_file, jsonl_file) if one is not None]
         self.uses_stdout = _STDOUT in targets
         if targets == [_STDOUT, _STDOUT]:
@@ -48,25 +56,29 @@ class Output:
         self._tables = not targets and not copies
         self._rows: list[str] = []
         self._lines: IO[str] | None = None
+        self._ascii = self.uses_stdout and not tables.stdout_is_unicode()
+        taken = {one.resolve() for one in (*inputs, *copies.values())}
         for target in targets:
-            if target != _STDOUT and not Path(target).absolute().parent.is_dir():
-                raise InputError(f"{target}: cannot be written: there is no such folder")
+            if target != _STDOUT:
+                taken.add(_free(target, taken))
 
     def __enter__(self) -> Output:
         if self._jsonl_file not in (None, _STDOUT):
-            self._lines = _open(str(self._jsonl_file))
+            with _writing(str(self._jsonl_file)):
+                self._lines = _open(str(self._jsonl_file))
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._lines is not None:
-            self._lines.close()
+            with _writing(str(self._jsonl_file)):
+                self._lines.close()
         if kind is not None or self._json_file is None:
             return
         text = "[\n" + ",\n".join(self._rows) + "\n]"
         if self._json_file == _STDOUT:
             click.echo(text)
             return
-        with _open(self._json_file) as file:
+        with _writing(self._json_file), _open(self._json_file) as file:
             file.write(text + "\n")
 
     def announce(self, loaded: Loaded) -> None:
@@ -88,11 +100,16 @@ class Output:
             pixels: `[H, W, 3]` uint8 RGB.
             found: what is in it.
         """
-        row = json.dumps({"image": str(path), **found.to_dict()}, ensure_ascii=False)
+        from trtpatch.cli import tables
+
+        row = tables.as_json({"image": str(path), **found.to_dict()}, ascii_only=self._ascii)
         if self._json_file is not None:
             self._rows.append(row)
-        if self._jsonl_file is not None:
-            click.echo(row, file=self._lines)
+        if self._lines is not None:
+            with _writing(str(self._jsonl_file)):
+                click.echo(row, file=self._lines)
+        elif self._jsonl_file is not None:
+            click.echo(row)
         copy = self._copies.get(path)
         if copy is not None:
             from trtpatch.drawing import draw
@@ -194,8 +211,34 @@ def _counted(counters: Counters) -> str:
     return "; ".join([kept, *([f"dropped: {', '.join(dropped)}"] if dropped else [])])
 
 
-def _open(path: str) -> IO[str]:
+def _free(target: str, taken: Collection[Path]) -> Path:
+    """The file that a target names.
+
+    Raises:
+        InputError: it cannot be written, or is taken.
+    """
+    path = Path(target)
+    with _writing(target):
+        file = path.resolve()
+        if not file.parent.is_dir():
+            raise InputError(f"{target}: cannot be written: there is no such folder")
+        if file.is_dir():
+            raise InputError(f"{target}: cannot be written: Is a directory")
+    if file in taken and (file.is_file() or not file.exists()):  # /dev/null takes anything
+        raise InputError(
+            f"{target}: would overwrite a file that this run reads or writes; name another"
+        )
+    return file
+
+
+@contextmanager
+def _writing(target: str) -> Iterator[None]:
+    """Name the file that cannot be written."""
     try:
-        return Path(path).open("w", encoding="utf-8")
+        yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def _open(path: str) -> IO[str]:
+    return Path(path).open("w", encoding="utf-8", errors="backslashreplace")

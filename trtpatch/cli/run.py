@@ -70,9 +70,10 @@ def command(
     from trtpatch.pipeline import Pipeline
 
     pictures = find_pictures(images)
-    copies = plan_copies(save, pictures) if save else {}
+    copies = plan_copies(save, pictures) if save is not None else {}
     values = dict(map(_setting, settings))
-    output = partial(Output, copies, json_file=json_file, jsonl_file=jsonl_file)
+    inputs = (pipeline, *pictures)
+    output = partial(Output, copies, json_file=json_file, jsonl_file=jsonl_file, inputs=inputs)
     first = output()
     since = time.time()
     loaded = Loaded(pipeline, executor=executor)

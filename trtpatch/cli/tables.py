@@ -16,7 +16,27 @@ _WIDTH_WITHOUT_TERMINAL = 400
 
 def echo_json(data: Any) -> None:
     """Print a dataclass, or a list or mapping of them, as JSON."""
-    click.echo(json.dumps(data, indent=2, default=_plain, ensure_ascii=False))
+    click.echo(as_json(data, indent=2, ascii_only=not stdout_is_unicode()))
+
+
+def as_json(data: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
+    """JSON that any reader takes: a number that is none, or infinite, becomes null."""
+
+    def text(data: Any) -> str:
+        return json.dumps(
+            data, indent=indent, default=_plain, ensure_ascii=ascii_only, allow_nan=False
+        )
+
+    try:
+        return text(data)
+    except ValueError:
+        usual = json.dumps(data, default=_plain)
+        return text(json.loads(usual, parse_constant=lambda _: None))
+
+
+def stdout_is_unicode() -> bool:
+    """Whether standard output takes all letters."""
+    return "utf" in (sys.stdout.encoding or "").lower()
 
 
 def echo_table(

@@ -14,6 +14,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +111,10 @@ def find_compiler() -> tuple[str, ...]:
     Raises:
         CompileError: there is none.
     """
-    chosen = shlex.split(os.environ.get("CXX", ""))
+    try:
+        chosen = shlex.split(os.environ.get("CXX", ""))
+    except ValueError as error:
+        raise CompileError(f"CXX={os.environ['CXX']}: no command line: {error}") from None
     for command in [chosen] if chosen else [["g++"], ["clang++"], ["c++"]]:
         if path := shutil.which(command[0]):
             return (path, *command[1:])
@@ -145,8 +150,7 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
     if entry := cubins.get(key, suffix=recipe.suffix):
         return entry.data, entry.path
     _refuse_unknown(unit, compiler)
-    with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
-        folder = Path(name)
+    with _workplace(unit) as folder:
         (folder / "unit.cpp").write_text(source, encoding="utf-8")
         (folder / "runtime.o").write_bytes(_runtime(unit, recipe, compiler, cubins))
         mapped = f"-fdebug-prefix-map={folder}=."
@@ -164,12 +168,22 @@ def _runtime(unit: Unit, recipe: Recipe, compiler: tuple[str, ...], cubins: Cubi
     key = key_of("runtime", recipe.target, _headers_digest(), _identity(compiler), *flags)
     if entry := cubins.get(key, suffix=".o"):
         return entry.data
-    with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
-        target = Path(name) / "runtime.o"
+    with _workplace(unit) as folder:
+        target = folder / "runtime.o"
         _run(unit, [*compiler, *flags, "-c", f"{HEADERS / 'runtime.cpp'}", "-o", f"{target}"])
         data = target.read_bytes()
     cubins.put(key, data, suffix=".o")
     return data
+
+
+@contextmanager
+def _workplace(unit: Unit) -> Iterator[Path]:
+    """A temporary folder; where there is none, or no room in it, that is told."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
+            yield Path(name)
+    except OSError as error:
+        raise CompileError(f"{unit.name} cannot be compiled on the host: {error}") from None
 
 
 def _source(unit: Unit) -> str:

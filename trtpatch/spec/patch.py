@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -116,6 +117,13 @@ class ParamSpec(Schema):
             return tuple(self._check_one(one, self.type[1:-1]) for one in value)
         return self._check_one(value, self.type)
 
+    @property
+    def bounds(self) -> str:
+        """Which numbers are allowed, in words; empty where all are."""
+        if self.min is None:
+            return "" if self.max is None else f"{self.max} or less"
+        return f"{self.min} or more" if self.max is None else f"{self.min} to {self.max}"
+
     def _check_one(self, value: object, kind: str) -> Scalar:
         if kind == "choice":
             if not isinstance(value, str) or value not in self.choices:
@@ -128,16 +136,16 @@ class ParamSpec(Schema):
                 raise ValueError(f"expected true or false, found {value!r}")
             return value
         whole = kind == "int"
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
             raise ValueError(f"expected {'a whole' if whole else 'a'} number, found {value!r}")
-        number = int(value) if whole else float(value)
         bits = 31 if self.type == "[int]" else 63  # of a list, each is an int in `Args`
-        if not math.isfinite(number) or not -(2**bits) <= number < 2**bits:
+        if not -(2**bits) <= value < 2**bits:  # nor is NaN
             raise ValueError(f"expected a finite number of at most {bits} bits, found {value!r}")
+        number = int(value) if whole and isinstance(value, Integral) else float(value)
         low = self.min if self.min is not None else -math.inf
         high = self.max if self.max is not None else math.inf
         if not low <= number <= high:
-            raise ValueError(f"expected {low} to {high}, found {value!r}")
+            raise ValueError(f"expected {self.bounds}, found {value!r}")
         if self.runtime and whole:
             return int(max(-(2**31), min(number, 2**31 - 1)))
         return number
