@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,8 +46,11 @@ class ModelShapes:
             rectangular: let each batch have the smallest size that holds its pictures.
 
         Raises:
-            EngineError: the engine has another batch, or sizes are open and none is the best.
+            EngineError: the engine has no input, or another batch, or sizes are open and none is
+                the best.
         """
+        if not info.inputs:
+            raise EngineError(f"{info.path}: the engine takes no input, so no picture either")
         self._info = info
         picture = next((t for t in info.inputs if is_picture(t)), None)
         main = picture or info.inputs[0]
@@ -77,14 +81,14 @@ class ModelShapes:
             size: of the model's picture, instead of the one that would be chosen.
 
         Raises:
-            EngineError: a size is given, and the engine has no picture to give it to.
+            EngineError: the size is none, or the engine has no picture to give it to.
         """
         count = max(len(pictures), self._least_batch) if self._open_batch else self.largest.batch
         if size is None:
             size = self._rectangle(pictures) if self._rectangular else self.largest.size
         elif self.largest.size is None:
             raise EngineError("the engine takes no picture [N, 3, height, width] of that size")
-        return ModelShape(count, size)
+        return ModelShape(count, None if size is None else _whole(size))
 
     def all(self) -> list[ModelShape]:
         """Every shape that `shape_for` may choose by itself; the largest first."""
@@ -126,6 +130,17 @@ class ModelShapes:
         rounded = (-(-side // stride) * stride for side in (tall, wide))
         h, w = (min(max(a, n), b) for a, n, b in zip(low, rounded, high, strict=True))
         return h, w
+
+
+def _whole(size: Sequence[int]) -> Size:
+    """Any pair of whole numbers as a size."""
+    try:
+        height, width = map(operator.index, size)
+    except (TypeError, ValueError):
+        height = width = 0
+    if height < 1 or width < 1:
+        raise EngineError(f"size: expected (height, width) in whole pixels, found {size!r}")
+    return height, width
 
 
 def is_picture(tensor: Tensor) -> bool:

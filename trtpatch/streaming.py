@@ -22,13 +22,22 @@ def stream_results(
         depth: batches under way at once; 1 waits for each before the next.
 
     Yields:
-        One result a picture, in order. Closing the iterator early drops the rest.
+        One result a picture, in order. Closing the iterator early drops the rest; where `images`
+        or a picture fails, all results before come first.
     """
     under_way: deque[Results] = deque()
     pictures = iter(images)
     try:
-        while chunk := list(itertools.islice(pictures, batch)):
-            results = start(chunk)
+        while True:
+            try:
+                chunk = list(itertools.islice(pictures, batch))
+                if not chunk:
+                    break
+                results = start(chunk)
+            except Exception:  # what was found before it is right all the same
+                while under_way:
+                    yield from under_way.popleft()
+                raise
             results.prefetch()
             under_way.append(results)
             if len(under_way) >= depth:

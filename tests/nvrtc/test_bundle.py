@@ -113,10 +113,11 @@ def test_two_shapes_of_one_patch_are_both_there(tmp_path: Path, cubins: Cubins) 
 
 
 def test_a_bundle_made_again_leaves_nothing_of_the_last_one(folder: Path, cubins: Cubins) -> None:
-    (folder / "notes.txt").write_text("mine")
+    for name in ("notes.txt", "own.cubin"):
+        (folder / name).write_text("mine")
     write(folder, [unit(f"{KERNEL}// edited\n")], cubins, ("sm_75",))
-    assert len(list(folder.glob("*.cubin"))) == 1
-    assert (folder / "notes.txt").exists()
+    assert len(list(folder.glob("*-sm_*.cubin"))) == 1
+    assert {path.name for path in folder.iterdir()} >= {"notes.txt", "own.cubin"}
 
 
 # ---- What is refused.

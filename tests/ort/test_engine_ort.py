@@ -274,3 +274,17 @@ def test_opening_says_nothing_on_the_terminal(assets, capfd, caplog):
         open_engine(assets / "models" / "yunet_n_dynamic.onnx", gpu=False)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
+
+
+def test_an_input_of_a_type_that_numpy_lacks(tmp_path):
+    constant = numpy_helper.from_array(np.zeros((1, 7, 64), np.float32), "c")
+    path = save(
+        tmp_path / "text.onnx",
+        [helper.make_node("Identity", ["c"], ["head"])],
+        [value("images", ["N", 3, 64, 64]), value("words", ["N"], TensorProto.STRING)],
+        [value("head", ["N", 7, 64])],
+        initializers=[constant],
+    )
+    engine = open_engine(path, gpu=False)
+    with pytest.raises(EngineError, match=r"input words .* cannot be made for a trial run"):
+        engine.at({"images": (1, 3, 64, 64), "words": (1,)})

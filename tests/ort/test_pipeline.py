@@ -1,5 +1,6 @@
 """A pipeline as its users call it: pictures in, results in order, mistakes named."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from PIL import Image
 
 import trtpatch
 from tests.tiny_model import save_tiny
-from trtpatch.errors import InputError
+from trtpatch.errors import EngineError, InputError
 
 EXECUTORS = ["cpu", "host"]
 
@@ -199,3 +200,40 @@ def test_results_go_to_supervision(pipeline: trtpatch.Pipeline) -> None:
 def test_results_of_the_cpu_are_not_on_a_gpu(pipeline: trtpatch.Pipeline) -> None:
     with pytest.raises(InputError, match="only executor 'gpu'"):
         pipeline(picture(1)).device()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_what_was_found_before_a_stream_breaks_is_not_lost(
+    pipeline: trtpatch.Pipeline, depth: int
+) -> None:
+    expected = [as_lists(pipeline(picture(i))[0]) for i in range(4)]
+
+    def camera() -> Iterator[np.ndarray]:
+        yield from map(picture, range(4))
+        raise ConnectionError("the cable is out")
+
+    found = []
+    with pytest.raises(ConnectionError, match="cable"):
+        found.extend(map(as_lists, pipeline.stream(camera(), depth=depth)))
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["GPU", "cuda", 5])
+def test_an_executor_that_is_none(tmp_path: Path, name: str) -> None:
+    with pytest.raises(
+        InputError, match=f"executor: expected auto, gpu, cpu or host, found {name!r}"
+    ):
+        trtpatch.load(pipeline_file(tmp_path), executor=name)
+
+
+def test_more_pictures_at_once_than_there_is_memory(tmp_path: Path) -> None:
+    for batch in (10**11, 10**22):
+        with pytest.raises(EngineError, match="input images .* cannot be made for a trial run: "):
+            trtpatch.load(pipeline_file(tmp_path, batch=batch), executor="cpu")
+
+
+def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    with trtpatch.load(pipeline_file(folder), executor="cpu") as loaded:
+        assert len(loaded(picture(3))[0])

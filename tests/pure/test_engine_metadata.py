@@ -78,3 +78,10 @@ def test_the_prefix_is_what_the_popular_exporter_writes():
 
 def test_without_metadata_there_is_no_prefix():
     assert json_prefix(Metadata()) == b""
+
+
+@pytest.mark.parametrize("stride", ["0", "-32", "32.5", "inf", "nan", "1e400", "[8, 16]", True])
+def test_what_is_no_stride_is_kept_as_it_is(stride):
+    found = read_metadata({"stride": stride})
+    assert found.stride is None
+    assert "stride" in found.extra

@@ -157,3 +157,42 @@ def test_another_version_and_another_archive(tmp_path, recording):
     np.savez(tmp_path / "other.npz", boxes=np.zeros(3))
     with pytest.raises(EngineError, match="a NumPy archive, but not a recording"):
         open_engine(tmp_path / "other.npz", gpu=False)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("inputs", 0, "name"), 5),
+        (("inputs", 0, "shape"), ["x", 3, 32, 64]),
+        (("inputs", 0, "shape"), [2, True, 32, 64]),
+        (("outputs", 0, "name"), ["a"]),
+        (("outputs", 0, "dtype"), "floaty"),
+        (("flavour",), None),
+        (("metadata", "names"), [1, 2]),
+        (("metadata", "stride"), "32"),
+        (("metadata", "extra"), {"task": 3}),
+    ],
+)
+def test_a_head_with_values_of_other_kinds(recording, keys, value):
+    arrays = dict(np.load(recording))
+    head = json.loads(str(arrays["recording"]))
+    place = head["info"]
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    np.savez(recording, **{**arrays, "recording": np.array(json.dumps(head))})
+    with pytest.raises(EngineError, match=r"bug\.npz: the recording is damaged"):
+        open_engine(recording, gpu=False)
+
+
+def test_nothing_is_ever_unpickled(recording, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path.joinpath("evil").touch, ())
+
+    arrays = dict(np.load(recording))
+    for name in ("recording", "sizes_0", "0_0"):
+        np.savez(recording, **{**arrays, name: np.array([Evil()], object)})
+        with pytest.raises(EngineError, match="the recording is damaged: Object arrays cannot"):
+            open_engine(recording, gpu=False)
+    assert not (tmp_path / "evil").exists()

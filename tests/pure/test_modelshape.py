@@ -1,5 +1,6 @@
 """Which shape of an engine a batch of pictures gets."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +86,22 @@ def test_a_rectangle_scales_as_the_whole_does_and_is_the_smallest(pictures):
 def test_the_stride_of_a_rectangle():
     fine = shapes((1, 3, -1, -1), bounds=BOUNDS, rectangular=True, stride=8)
     assert fine.shape_for([(720, 1280)]).size == (360, 640)
+
+
+def test_an_engine_without_inputs():
+    info = EngineInfo("ort", "m.onnx", "onnxruntime", "1", inputs=(), outputs=())
+    with pytest.raises(EngineError, match="m.onnx: the engine takes no input"):
+        ModelShapes(info, batch=None, rectangular=False)
+
+
+@pytest.mark.parametrize("size", [[64, 96], np.array([64, 96]), (np.int64(64), 96)])
+def test_a_size_may_be_any_pair(size):
+    assert shapes((1, 3, -1, -1), bounds=BOUNDS).shape_for([(1, 1)], size).size == (64, 96)
+
+
+@pytest.mark.parametrize("size", [64, (64,), (64, 64, 3), "ab", (64.0, 64), (0, 64), (64, -1), {}])
+def test_what_is_no_size(size):
+    with pytest.raises(
+        EngineError, match="size: expected \\(height, width\\) in whole pixels, found"
+    ):
+        shapes((1, 3, -1, -1), bounds=BOUNDS).shape_for([(1, 1)], size)

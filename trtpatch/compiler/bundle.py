@@ -207,6 +207,7 @@ def write_bundle(
     """
     made: dict[str, dict[str, Any]] = {}
     cubins = []
+    before = _cubins_in(folder)
     for unit in units:
         source = asdict(Source.of(unit))
         digest = _sha256(json.dumps(source, sort_keys=True).encode())
@@ -227,10 +228,18 @@ def write_bundle(
     }
     _keep(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     wanted = {one["file"] for unit in made.values() for one in unit["cubins"].values()}
-    for file in folder.glob("*.cubin"):
-        if file.name not in wanted:
-            file.unlink()
+    for name in before - wanted:
+        (folder / name).unlink(missing_ok=True)
     return tuple(cubins)
+
+
+def _cubins_in(folder: Path) -> set[str]:
+    """Names of the files of the bundle in a folder; none where there is no bundle to be read."""
+    try:
+        units = Bundle.read(folder).units
+    except CompileError:
+        return set()
+    return {Path(stored.file).name for _, cubins in units for stored in cubins.values()}
 
 
 def _write(folder: Path, cubin: Cubin, digest: str) -> Stored:

@@ -50,7 +50,8 @@ def read_metadata(entries: Mapping[str, object]) -> Metadata:
     for key, value in entries.items():
         if key == "names" and (names := _names(value)):
             continue
-        if key == "stride" and (stride := _whole_number(value)) is not None:
+        if key == "stride" and (_whole_number(value) or 0) > 0:
+            stride = _whole_number(value)
             continue
         extra[key] = value if isinstance(value, str) else json.dumps(value)
     if "names" in extra:

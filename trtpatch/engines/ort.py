@@ -122,8 +122,13 @@ class OrtEngine:
         random = np.random.default_rng(0)
         made: dict[str, NDArray[Any]] = {}
         for tensor in inputs:
-            values = random.random(tensor.shape) if noise else np.zeros(tensor.shape)
-            made[tensor.name] = np.asarray(values).astype(tensor.dtype)
+            try:
+                values = random.random(tensor.shape) if noise else np.zeros(tensor.shape)
+                made[tensor.name] = np.asarray(values).astype(tensor.dtype)
+            except (TypeError, ValueError, MemoryError) as error:
+                raise EngineError(
+                    f"{self.info.path}: input {tensor} cannot be made for a trial run: {error}"
+                ) from None
         return {name: array.shape for name, array in self.run(made).items()}
 
 
@@ -172,8 +177,8 @@ def _open_session(onnxruntime: Any, model: OnnxFile, shapes: Mapping[str, Shape]
     options.log_severity_level = _ERRORS_ONLY
     options.use_deterministic_compute = True
     source: str | bytes = str(model.path)
-    if shapes:
-        source = with_input_shapes(model, shapes)
+    if shapes or not _is_utf8(model.path):
+        source = with_input_shapes(model, shapes) if shapes else model.data
         if model.external:
             options.add_session_config_entry(
                 "session.model_external_initializers_file_folder_path",
@@ -195,6 +200,14 @@ def _open_session(onnxruntime: Any, model: OnnxFile, shapes: Mapping[str, Shape]
         raise EngineError(
             f"{model.path}: ONNX Runtime {onnxruntime.__version__} refuses it: {text}"
         ) from None
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _tensor(value: Any) -> Tensor:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -189,8 +190,11 @@ def _info(path: Path, head: Mapping[str, Any], options: BuildOptions) -> EngineI
     """The recorded engine's `EngineInfo`, with the recording as its file."""
     info = dict(head["info"])
     for side in ("inputs", "outputs"):
-        info[side] = tuple(Tensor(t["name"], t["dtype"], tuple(t["shape"])) for t in info[side])
+        info[side] = tuple(_tensor(one) for one in info[side])
     metadata = info["metadata"]
+    _refuse_unless(str, info["flavour"], info["version"], *metadata["names"])
+    _refuse_unless(str, *metadata["extra"], *metadata["extra"].values())
+    _refuse_unless((int, NoneType), metadata["stride"])
     made_by = f"recorded from {info['flavour']} {info['version']}, {Path(info['path']).name}"
     unheeded = options.unheeded(
         "outputs are as they were recorded", "input_shape", "profile", "tf32", "float16"
@@ -205,3 +209,15 @@ def _info(path: Path, head: Mapping[str, Any], options: BuildOptions) -> EngineI
         metadata=Metadata(tuple(metadata["names"]), metadata["stride"], dict(metadata["extra"])),
         notes=(made_by, *unheeded),
     )
+
+
+def _tensor(one: Mapping[str, Any]) -> Tensor:
+    _refuse_unless(str, one["name"])
+    _refuse_unless(int, *one["shape"])
+    return Tensor(one["name"], np.dtype(one["dtype"]).name, tuple(one["shape"]))
+
+
+def _refuse_unless(kind: Any, *values: object) -> None:
+    for value in values:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{value!r} does not belong there")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from trtpatch.engines import Engine
-from trtpatch.errors import CaptureError, EngineError
+from trtpatch.errors import CaptureError, EngineError, InputError
 from trtpatch.frame import Frame
 from trtpatch.plan import Plan
 
@@ -100,7 +100,13 @@ class Executor(Protocol):
 
 
 def choose_executor(name: str) -> str:
-    """`gpu` or `cpu` for `auto`, by whether CuPy finds a GPU; any other name as it is."""
+    """`gpu` or `cpu` for `auto`, by whether CuPy finds a GPU; any other name as it is.
+
+    Raises:
+        InputError: there is no such executor.
+    """
+    if name not in ("auto", "gpu", "cpu", "host"):
+        raise InputError(f"executor: expected auto, gpu, cpu or host, found {name!r}")
     return name if name != "auto" else ("gpu" if gpu_found() else "cpu")
 
 

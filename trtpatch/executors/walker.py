@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtpatch.engines import HostEngine
-from trtpatch.errors import InputError
+from trtpatch.errors import InputError, MatchError
 from trtpatch.executors import Arrays, Timings
 from trtpatch.frame import Frame
 from trtpatch.plan import ALIGNMENT, Buffer, EngineStep, PatchStep, Plan, Step
@@ -128,7 +128,13 @@ class HostWalker:
 
 def _allocate(buffer: Buffer) -> np.ndarray[Any, Any]:
     """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU."""
-    room = np.zeros(buffer.nbytes + 2 * ALIGNMENT, np.uint8)
+    try:
+        room = np.zeros(buffer.nbytes + 2 * ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError) as error:  # ValueError: more than any array may have
+        raise MatchError(
+            f"buffer {buffer.name} {buffer.dtype} {list(buffer.shape)} takes {buffer.nbytes} bytes,"
+            f" for which there is no memory: {error}"
+        ) from None
     start = -room.ctypes.data % ALIGNMENT + buffer.offset % ALIGNMENT
     return room[start : start + buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
 
