@@ -99,10 +99,27 @@ class Loaded:
             ]
             self._params = self._check_params(document)
             self.binding: Binding = self.bind_to(ready, largest)
+            self._compare_names(labels)
         except BaseException:
             if before is None:
                 self.engine.close()
             raise
+
+    def _compare_names(self, labels: tuple[str, ...]) -> None:
+        """Hold the names of the classes against the classes that the chain finds in the outputs."""
+        found = {step.name: step.sizes["C"] for step in self.plan.patch_steps if "C" in step.sizes}
+        told = self.engine.info.metadata.names
+        for patch, count in found.items():
+            if told and count != len(told):
+                raise MatchError(
+                    f"{self.engine.info.path}: its metadata name {len(told)} classes"
+                    f" ({', '.join(told[:3])}{', ...' if len(told) > 3 else ''}), but {patch} finds"
+                    f" {count} in its outputs, so these hold something else as well, such as key"
+                    " points or an angle. Name the rule that knows them with 'rule:', or a 'chain:'"
+                )
+            if labels and count != len(labels):
+                note = f"labels: {len(labels)} names, but {patch} finds {count} classes"
+                self.notes = (*self.notes, note)
 
     def again(self) -> Loaded:
         """All files read anew, on the same engine, which stays as it is.
