@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,12 +71,12 @@ def _check_copies(copies: Mapping[Path, Path]) -> None:
     from PIL import Image
 
     writable = {end for end, kind in Image.registered_extensions().items() if kind in Image.SAVE}
-    sources = {one.resolve() for one in copies}
+    sources = set(map(realpath, copies))
     taken: dict[Path, Path] = {}
     for source, copy in copies.items():
         if copy.suffix.lower() not in writable:
             raise InputError(f"{copy}: cannot be written as a picture; call it .png or .jpg")
-        if copy.resolve() in sources:
+        if realpath(copy) in sources:
             raise InputError(f"{copy}: would overwrite a picture that is read; name another file")
         if copy in taken:
             raise InputError(

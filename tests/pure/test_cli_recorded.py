@@ -390,3 +390,11 @@ def test_standard_output_that_is_closed_or_full(folder: Path) -> None:
 
 def test_numbers_that_json_does_not_have() -> None:
     assert as_json({"a": [float("nan"), -float("inf"), 1.5]}) == '{"a": [null, null, 1.5]}'
+
+
+def test_a_link_to_itself(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    loop = "Too many levels of symbolic links"
+    for arguments in (("p.yaml", "loop"), ("loop", "a.png"), ("p.yaml", "a.png", "--json", "loop")):
+        assert loop in invoke("run", *arguments, code=2).output
+    assert loop in invoke("run", "p.yaml", "loop", "--save", "copy.png", code=2).output

@@ -181,3 +181,12 @@ def test_whatever_would_make_a_compiler_look_for_a_file_is_found(line: str) -> N
     text = f'#line 7 "{LABEL}"\nint a;\n{line}\n'
     (problem,) = stray_includes(text, label="?")
     assert (problem.file, problem.line) == (LABEL, 8)
+
+
+@pytest.mark.parametrize("name", ["loop.cuh", f"{'n' * 300}.cuh", "deep.cuh/below.cuh"])
+def test_a_name_behind_which_no_file_can_be(patch: Path, name: str) -> None:
+    (patch / "loop.cuh").symlink_to("loop.cuh")
+    write(patch, deep="")
+    (problem,) = problems(f'#include "{name}"', patch)
+    assert problem.startswith(f"{LABEL}:1:1: ")
+    assert "cannot be read" in problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os.path import realpath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class Output:
         self._rows: list[str] = []
         self._lines: IO[str] | None = None
         self._ascii = self.uses_stdout and not tables.stdout_is_unicode()
-        taken = {one.resolve() for one in (*inputs, *copies.values())}
+        taken = set(map(realpath, (*inputs, *copies.values())))
         for target in targets:
             if target != _STDOUT:
                 taken.add(_free(target, taken))
@@ -211,24 +212,23 @@ def _counted(counters: Counters) -> str:
     return "; ".join([kept, *([f"dropped: {', '.join(dropped)}"] if dropped else [])])
 
 
-def _free(target: str, taken: Collection[Path]) -> Path:
+def _free(target: str, taken: Collection[str]) -> str:
     """The file that a target names.
 
     Raises:
         InputError: it cannot be written, or is taken.
     """
-    path = Path(target)
+    file = Path(realpath(target))
     with _writing(target):
-        file = path.resolve()
         if not file.parent.is_dir():
             raise InputError(f"{target}: cannot be written: there is no such folder")
         if file.is_dir():
             raise InputError(f"{target}: cannot be written: Is a directory")
-    if file in taken and (file.is_file() or not file.exists()):  # /dev/null takes anything
+    if str(file) in taken and (file.is_file() or not file.exists()):  # /dev/null takes anything
         raise InputError(
             f"{target}: would overwrite a file that this run reads or writes; name another"
         )
-    return file
+    return str(file)
 
 
 @contextmanager

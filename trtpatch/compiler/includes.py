@@ -154,7 +154,7 @@ class _Inliner:
         if match["word"] != "include" or match["name"] is None:
             raise ValueError(f"{' '.join(match[0].split())}: {WITHOUT_HEADERS}")
         name = match["name"]
-        path = (folder / name).resolve()
+        path = Path(os.path.realpath(folder / name))
         if path in self._present:
             return ""
         if path in within:
