@@ -8,197 +8,230 @@
 //   write(args, image, row, at)        a detection, besides what every patch writes
 //   clear(args, image, row)            the same of an empty row
 //
-// Blocks take tickets, so that a block waits only for blocks that already run. Each decides a
-// chunk, CHUNK neighbours in the order. It finds out which of them suppress which, and which the
-// chunk before could suppress; tests them against what earlier chunks have kept, as they come;
-// waits for the verdict of the chunk before; and settles its own among themselves. A verdict goes
-// out at once, as 32 bits of candidates and one that says so in a word; what was kept follows, in
-// the order of the chunks. No matrix of overlaps is stored, so memory grows with the candidates.
+// Blocks take tickets, so that a block waits only for blocks that already run. Each decides CHUNK
+// neighbours in the order: it tests them against the kept ones of each chunk before it, as soon as
+// that chunk's verdict is out, then settles them among themselves and publishes its own. A verdict
+// is 32 bits of candidates and one bit that says so, stored as one word. No matrix of overlaps is
+// stored, so memory grows with the candidates alone.
 //
 // A contract that uses it has, besides what order.cuh asks for, the parameters iou_threshold,
 // class_aware, class_iou_thresholds, max_detections and pre_nms_topk, and the scratch
-//   verdicts: uint64 [N, 8 * CHUNKS], cleared     tickets: int32 [N], cleared
-//   progress: uint64 [N], cleared                 survivors: int32 [N, A]
-#include "chunk.cuh"
+//   kept: uint64 [N, 8 * CHUNKS], cleared     tickets: int32 [N], cleared
+#include "order.cuh"
 
-// ---- From chunk to chunk.
+constexpr int WORDS = CHUNK / WARP; // words of a verdict
+constexpr unsigned long long DECIDED = 1ull << 32;
 
-__device__ inline Progress progress_of(const Args& args, const Image& image)
+template <typename Item> struct Chunk // in shared memory
 {
-    const volatile unsigned long long* word = args.progress + image.index;
-    const unsigned long long progress = *word;
-    return {static_cast<int>(progress >> 32), static_cast<int>(progress)};
+    Item own[CHUNK];
+    Item earlier[CHUNK];               // kept ones of one chunk before, 32 places a word
+    int slots[CHUNK];
+    int earlier_count[WORDS];
+    unsigned int rivals[WORDS][CHUNK]; // which of the word's candidates could suppress this one
+    unsigned int dead[WORDS];          // suppressed by an earlier chunk
+    unsigned int kept[WORDS];
+    int ticket;
+    Run run;
+};
+
+__device__ inline unsigned int below(int lane) { return (1u << lane) - 1; }
+
+__device__ inline float threshold_for(const Args& args, int label)
+{
+    const bool own = Args::class_iou_thresholds_count > 0 &&
+                     label < Args::class_iou_thresholds_count;
+    return own ? args.class_iou_thresholds[label] : *args.iou_threshold;
 }
 
-// Lets later chunks have the survivors that this block has written, after those of earlier chunks.
-__device__ inline void publish(const Args& args, const Image& image, Progress progress)
-{
-    __syncthreads();
-    if (threadIdx.x > 0) return;
-    while (progress_of(args, image).decided < progress.decided - 1) {}
-    __threadfence();
-    volatile unsigned long long* word = args.progress + image.index;
-    *word = 1ull * progress.decided << 32 | static_cast<unsigned int>(progress.kept);
-}
-
-// Whether what earlier chunks have kept suppresses one, a share of it for each of its threads; goes
-// on until so many chunks are decided. The whole block calls.
+// Which of up to 32 better ones suppress this one, a bit each.
 template <typename Rule, typename Item, typename Limit>
-__device__ bool suppressed_before(const Args& args, const Image& image, int chunks,
-                                  Chunk<Item>& chunk, bool present, const Item& one,
-                                  const Limit& limit)
+__device__ inline unsigned int suppressors(const Item* better, int count, const Item& one,
+                                           const Limit& limit)
 {
-    constexpr int BATCH = PARTS * WARP;
-    const int thread = threadIdx.x, part = thread / CHUNK;
-    Progress seen{};
-    bool dead = false;
-    while (seen.decided < chunks) {
-        if (thread == 0) {
-            do chunk.before = progress_of(args, image);
-            while (chunk.before.decided == seen.decided);
-            __threadfence();
-        }
-        __syncthreads();
-        const Progress now = chunk.before;
-        for (; seen.kept < now.kept; seen.kept += BATCH) {
-            const int batch = min(now.kept - seen.kept, BATCH), share = (batch + PARTS - 1) / PARTS;
-            const int begin = part * share, count = min(batch - begin, share);
-            if (thread < batch) {
-                const int slot = args.survivors[image.base + seen.kept + thread];
-                chunk.better[thread] = Rule::item(args, image.base + slot);
-            }
-            __syncthreads();
-            if (present && !dead && count > 0)
-                dead = suppressors<Rule>(chunk.better + begin, count, one, limit);
-            __syncthreads();
-        }
-        seen = now;
-        __syncthreads();
+    unsigned int could = 0, found = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) {
+        if (Args::class_aware && better[i].label != one.label) continue;
+        if (Rule::could(better[i], one, limit)) could |= 1u << i;
     }
-    return dead;
-}
-
-// ---- The detections.
-
-template <typename Rule>
-__device__ void write_detection(const Args& args, const Image& image, int row, int slot)
-{
-    const unsigned long long at = image.base + slot;
-    const Box box = reinterpret_cast<const Box*>(args.candidates_boxes)[at];
-    write_row(args, image.index, row, to_frame(box, args.geometry + 6ull * image.index),
-              args.candidates_scores[at], args.candidates_classes[at], args.candidates_anchors[at]);
-    Rule::write(args, image.index, row, at);
-}
-
-// The image's last chunk knows the totals and clears the rows that are left.
-template <typename Rule>
-__device__ void finish(const Args& args, const Image& image, int total, int passed, int looked_at)
-{
-    const int found = min(total, image.room);
-    for (int empty = found + threadIdx.x; empty < args.M; empty += blockDim.x) {
-        write_row(args, image.index, empty, Box{}, 0.0f, 0, -1);
-        Rule::clear(args, image.index, empty);
+    for (; could; could &= could - 1) {
+        const int i = __ffs(could) - 1;
+        if (Rule::suppresses(better[i], one, limit)) found |= 1u << i;
     }
-    if (threadIdx.x > 0) return;
-    int* counters = args.detections_counters + 5ull * image.index;
-    args.detections_count[image.index] = found;
-    counters[0] = passed;
-    counters[1] = found;
-    counters[2] = passed - looked_at;
-    counters[3] = total - found;
-    counters[4] = args.candidates_nans[image.index];
+    return found;
 }
 
-// ---- A chunk from its ticket to its detections.
+// Waits until the 32 candidates of a verdict word are decided; says which are kept.
+__device__ inline unsigned int await(const volatile unsigned long long* word)
+{
+    unsigned long long verdict;
+    do verdict = *word;
+    while (!(verdict & DECIDED));
+    return static_cast<unsigned int>(verdict);
+}
+
+// Finds which of the chunk's candidates suppress which, each warp 32 of one word and 32 of another.
+template <typename Rule, typename Item>
+__device__ void find_rivals(const Args& args, Chunk<Item>& chunk, int places)
+{
+    const int lane = threadIdx.x % WARP;
+    for (int pair = threadIdx.x / WARP; pair < WORDS * (WORDS + 1) / 2; pair += PARTS * WORDS) {
+        int word = 0, better = pair;
+        while (better > word) better -= ++word;
+        const int place = word * WARP + lane, count = min(places - better * WARP, WARP);
+        unsigned int rivals = 0;
+        if (place < places) {
+            const Item one = chunk.own[place];
+            const auto limit = Rule::limit(threshold_for(args, one.label));
+            rivals = suppressors<Rule>(chunk.own + better * WARP, count, one, limit);
+        }
+        chunk.rivals[better][place] = better < word ? rivals : rivals & below(lane);
+    }
+}
+
+// Settles 32 candidates among themselves, one a lane. Each round keeps those that no open candidate
+// before them could suppress, and closes those that a kept one does; the first open one is always
+// among the former. Same outcome as one by one, in as many rounds as the longest chain of overlaps.
+__device__ inline unsigned int settle(bool open, unsigned int rivals, int lane)
+{
+    unsigned int kept = 0, left = __ballot_sync(ALL, open);
+    while (left) {
+        const unsigned int won = __ballot_sync(ALL, open && !(rivals & left));
+        kept |= won;
+        open = open && !(won >> lane & 1) && !(rivals & won);
+        left = __ballot_sync(ALL, open);
+    }
+    return kept;
+}
+
+// The first warp decides the chunk, word by word, and publishes each word.
+template <typename Item>
+__device__ void decide(Chunk<Item>& chunk, volatile unsigned long long* verdicts, int places)
+{
+    const int lane = threadIdx.x;
+    unsigned int kept[WORDS];
+#pragma unroll
+    for (int word = 0; word < WORDS; ++word) {
+        const int place = word * WARP + lane;
+        unsigned int killers = 0;
+#pragma unroll
+        for (int w = 0; w < word; ++w) killers |= chunk.rivals[w][place] & kept[w];
+        const bool open = place < places && !killers && !(chunk.dead[word] >> lane & 1);
+        kept[word] = settle(open, chunk.rivals[word][place], lane);
+        if (lane == 0) {
+            chunk.kept[word] = kept[word];
+            verdicts[word] = DECIDED | kept[word];
+        }
+    }
+}
+
+// The candidates of a chunk, in their order; how many there are in the image that pass.
+template <typename Item>
+__device__ int fill_slots(const Args& args, int image, int count, int index, Chunk<Item>& chunk)
+{
+    const int i = threadIdx.x;
+    int passed;
+    if (count <= CHUNK) {
+        passed = sort_run(args, image, count, 0, chunk.run);
+        if (i < passed) chunk.slots[i] = chunk.run.slots[i];
+    } else {
+        const int place = index * CHUNK + i;
+        passed = args.passed[image];
+        if (i < CHUNK && place < passed) chunk.slots[i] = args.order[room_of(args, image) + place];
+    }
+    __syncthreads();
+    return passed;
+}
 
 // Suppresses the candidates of the image's next chunk; false when there is none left.
-template <typename Rule> __device__ bool suppress_next(const Args& args, const Image& image)
+template <typename Rule>
+__device__ bool suppress_next(const Args& args, int image)
 {
     using Item = typename Rule::Item;
     __shared__ Chunk<Item> chunk;
-    if (threadIdx.x == 0) {
-        chunk.ticket = atomicAdd(&args.tickets[image.index], 1);
-        chunk.before = progress_of(args, image);
-    }
+    if (threadIdx.x == 0) chunk.ticket = atomicAdd(&args.tickets[image], 1);
     __syncthreads();
     const int index = chunk.ticket, first = index * CHUNK;
-    if (index > 0 && first >= image.count) return false;
-    const int passed = fill_slots(args, image, index, chunk);
-    const int looked_at = image.topk > 0 ? min(image.topk, passed) : passed;
+    const int count = candidates_of(args, image), topk = *args.pre_nms_topk;
+    if (index > 0 && first >= count) return false;
+    const int passed = fill_slots(args, image, count, index, chunk);
+    const int looked_at = topk > 0 ? min(topk, passed) : passed;
     const int places = min(looked_at - first, CHUNK);
     if (index > 0 && places <= 0) return false;
 
+    const unsigned long long base = 1ull * image * args.A;
+    volatile unsigned long long* verdicts = args.kept + 1ull * image * args.CHUNKS * WORDS;
     const int place = threadIdx.x % CHUNK, part = threadIdx.x / CHUNK;
     const int word = place / WARP, lane = place % WARP;
-    const bool present = place < places, ahead = chunk.before.decided < index;
-    if (part == 0 && present) chunk.own[place] = Rule::item(args, image.base + chunk.slots[place]);
-    if (part == 1 && ahead) {
-        const int slot = args.order[room_of(args, image.index) + first - CHUNK + place];
-        chunk.better[place] = Rule::item(args, image.base + slot);
-    }
+    const bool present = place < places;
+
+    if (part == 0 && present) chunk.own[place] = Rule::item(args, base + chunk.slots[place]);
     if (threadIdx.x < WORDS) chunk.dead[threadIdx.x] = 0;
     __syncthreads();
-    find_rivals<Rule>(args, image, chunk, places);
-    const Item own = present ? chunk.own[place] : Item{};
-    const auto limit = Rule::limit(threshold_for(args, image, own.label));
-    unsigned int rivals[WORDS / PARTS] = {}; // of the chunk before, for the words of this part
-#pragma unroll
-    for (int i = 0; i < WORDS / PARTS; ++i)
-        if (ahead && present)
-            rivals[i] =
-                suppressors<Rule>(chunk.better + (part + i * PARTS) * WARP, WARP, own, limit);
-    __syncthreads();
+    find_rivals<Rule>(args, chunk, places);
 
-    volatile unsigned long long* verdicts =
-        args.verdicts + (1ull * image.index * args.CHUNKS + index) * WORDS;
-    bool dead = suppressed_before<Rule>(args, image, ahead ? index - 1 : index, chunk, present, own,
-                                        limit);
-    int kept_before = index > 0 ? chunk.before.kept : 0;
-    if (chunk.before.decided < index) {
-        const unsigned int kept = await(verdicts - WORDS + lane % WORDS);
-#pragma unroll
-        for (int i = 0; i < WORDS / PARTS; ++i)
-            dead |= (rivals[i] & __shfl_sync(ALL, kept, part + i * PARTS)) != 0;
-        int more = __popc(kept);
-        for (int distance = WORDS / 2; distance > 0; distance /= 2)
-            more += __shfl_xor_sync(ALL, more, distance);
-        kept_before += more;
+    const Item own = present ? chunk.own[place] : Item{};
+    const auto limit = Rule::limit(threshold_for(args, own.label));
+    int kept_before = 0;
+    bool dead = false;
+    for (int earlier = 0; earlier < index; ++earlier) {
+        if (part == 0) {
+            const int slot = args.order[room_of(args, image) + earlier * CHUNK + place];
+            const Item one = Rule::item(args, base + slot);
+            const unsigned int kept = await(verdicts + earlier * WORDS + word);
+            if (kept >> lane & 1) chunk.earlier[word * WARP + __popc(kept & below(lane))] = one;
+            if (lane == 0) chunk.earlier_count[word] = __popc(kept);
+        }
+        __syncthreads();
+        for (int w = part; w < WORDS && present && !dead; w += PARTS)
+            dead = suppressors<Rule>(chunk.earlier + w * WARP, chunk.earlier_count[w], own, limit);
+        for (int w = 0; w < WORDS; ++w) kept_before += chunk.earlier_count[w];
+        __syncthreads();
     }
     const unsigned int died = __ballot_sync(ALL, dead);
     if (lane == 0 && died) atomicOr(&chunk.dead[word], died);
     __syncthreads();
-    if (threadIdx.x < WARP) decide(chunk, verdicts, places);
+    if (threadIdx.x < WARP) decide(chunk, verdicts + index * WORDS, places);
     __syncthreads();
 
+    const int room = min(*args.max_detections, args.M);
     int row = kept_before, total = kept_before;
     for (int w = 0; w < WORDS; ++w) {
         total += __popc(chunk.kept[w]);
         if (w < word) row += __popc(chunk.kept[w]);
     }
     row += __popc(chunk.kept[word] & below(lane));
-    const bool last = first + CHUNK >= looked_at;
-    if (part == 0 && (chunk.kept[word] >> lane & 1)) {
-        const int slot = chunk.slots[place];
-        if (!last) args.survivors[image.base + row] = slot;
-        if (row < image.room) write_detection<Rule>(args, image, row, slot);
+    if (part == 0 && (chunk.kept[word] >> lane & 1) && row < room) {
+        const unsigned long long at = base + chunk.slots[place];
+        const Box box = reinterpret_cast<const Box*>(args.candidates_boxes)[at];
+        write_row(args, image, row, to_frame(box, args.geometry + 6ull * image),
+                  args.candidates_scores[at], own.label, args.candidates_anchors[at]);
+        Rule::write(args, image, row, at);
     }
-    if (!last) {
-        publish(args, image, {index + 1, total});
-        return true;
+    if (first + CHUNK < looked_at) return true;
+
+    // The image's last chunk knows the totals and clears the rows that are left.
+    const int found = min(total, room);
+    for (int empty = found + threadIdx.x; empty < args.M; empty += blockDim.x) {
+        write_row(args, image, empty, Box{}, 0.0f, 0, -1);
+        Rule::clear(args, image, empty);
     }
-    finish<Rule>(args, image, total, passed, looked_at);
+    if (threadIdx.x == 0) {
+        int* counters = args.detections_counters + 5ull * image;
+        args.detections_count[image] = found;
+        counters[0] = passed;
+        counters[1] = found;
+        counters[2] = passed - looked_at;
+        counters[3] = total - found;
+        counters[4] = args.candidates_nans[image];
+    }
     return false;
 }
 
 template <typename Rule> __device__ void select_greedily(const Args& args)
 {
-    const int index = blockIdx.x % args.N;
-    const Image image = {index,
-                         candidates_of(args, index),
-                         *args.pre_nms_topk,
-                         min(*args.max_detections, args.M),
-                         *args.iou_threshold,
-                         1ull * index * args.A};
-    if (image.count > CHUNK) order_candidates(args, index, image.count);
+    const int image = blockIdx.x % args.N, count = candidates_of(args, image);
+    if (count > CHUNK) order_candidates(args, image, count);
     while (suppress_next<Rule>(args, image)) {}
 }

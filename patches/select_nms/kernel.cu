@@ -2,10 +2,9 @@
 // model pixels to frame pixels. The IoU is torchvision's: no + 1, float, rounded step by step; an
 // empty union gives no overlap.
 //
-// Bytes, for K candidates and M places an image: reads 28 K, writes 28 M. Scratch: 16 bytes a
-// candidate for the order, 4 for the survivors, 1 bit (stored as 2) for the verdict. The floor is
-// not memory but K * (kept boxes) overlaps, spread over the GPU, and the way of the verdicts from
-// chunk to chunk.
+// Bytes, for K candidates and M places an image: reads 28 K, writes 24 M. Scratch: 16 bytes a
+// candidate for the order, 1 bit (stored as 2) for the verdict. The floor is not memory but
+// K * (kept boxes) overlaps, spread over the GPU.
 #include "../greedy.cuh"
 
 struct Overlaps

@@ -1,15 +1,11 @@
 """Patches that select, on the CPU, when their limits change between frames."""
 
-from shutil import copy, copytree
-
 import numpy as np
 import pytest
 
 from tests.patch_runs import read
-from trtpatch import builtin
-from trtpatch.catalog import Patch
 from trtpatch.executors import make_executor
-from trtpatch.verify import compare, load_cases, plan_case, run_case
+from trtpatch.verify import compare, load_cases, plan_case
 
 LIMITS = [
     {"max_detections": 7},
@@ -47,20 +43,3 @@ def test_limits_change_between_frames(name, case, cubins):
             outputs.append({t.name: walker.read(t.buffers[0]) for t in names})
         assert not any(one.wrong for one in compare(patch, *outputs)), limits
         assert outputs[0]["detections_count"].max() <= limits.get("max_detections", 1)
-
-
-@pytest.mark.parametrize("name", ["select_nms", "select_nms_rotated"])
-def test_a_chunk_that_is_ahead_waits_for_the_verdict_before_it(name, tmp_path):
-    """Blocks run one after the other here, so that none is ever ahead; word that comes a chunk late
-    makes each of them seem so."""
-    for header in builtin.patches_folder().glob("*.cuh"):
-        copy(header, tmp_path)
-    greedy = tmp_path / "greedy.cuh"
-    in_time, late = "{index + 1, total}", "{index, kept_before}"
-    assert in_time in greedy.read_text("utf-8")
-    greedy.write_text(greedy.read_text("utf-8").replace(in_time, late), "utf-8")
-    patch = Patch.read(copytree(builtin.patches_folder() / name, tmp_path / name))
-    for case in load_cases(patch):
-        plan = plan_case(patch, case)
-        outputs = run_case(plan, case, "host"), run_case(plan, case, "cpu")
-        assert not any(one.wrong for one in compare(patch, *outputs)), case.name
