@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 from trtpatch.compiler.cubins import Cubins
@@ -96,8 +95,9 @@ class _Worker:
             process.stdin.flush()
             outcome: Outcome = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
-            self.stop()
-            return check.outcome((), [_fate(process.returncode, late.is_set())])
+            process.kill()
+            code, self._process = process.wait(), None
+            return check.outcome((), [_fate(code, late.is_set())])
         finally:
             timer.cancel()
         return outcome
@@ -113,8 +113,7 @@ class _Worker:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            with suppress(OSError), process:  # closes the pipes and waits
-                pass
+            process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
         start = f"import sys; from {__name__} import serve; serve(sys.argv[1])"
