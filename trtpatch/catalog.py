@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
 
 from trtpatch import builtin
-from trtpatch.errors import MatchError, SpecError
+from trtpatch.errors import MatchError, Problem, SpecError
 from trtpatch.spec import yamlfile
 from trtpatch.spec.patch import PatchSpec
-from trtpatch.spec.registry import RegistrySpec, RuleSpec
+from trtpatch.spec.registry import ENGINE, RegistrySpec, RuleSpec
 from trtpatch.spec.validate import choose, validate
 from trtpatch.spec.yamlfile import Document, Location
 
@@ -35,8 +36,15 @@ class Patch:
         """Read `folder/patch.yaml`.
 
         Raises:
-            SpecError: the contract has mistakes.
+            SpecError: the contract has mistakes, or the folder's name is none for a patch.
         """
+        name = folder.name
+        if not name.isidentifier() or iskeyword(name) or name == ENGINE:
+            message = (
+                f"{name!r} is no name for a patch: expected letters, digits and _, since its"
+                f" reference has this name too, and not {ENGINE!r}, which stands for the engine"
+            )
+            raise SpecError(Problem(str(folder), 0, 0, message))
         document = yamlfile.load(folder / CONTRACT)
         spec = validate(PatchSpec, document)
         return cls(folder.name, folder, spec, document)

@@ -106,20 +106,29 @@ class Loaded:
             raise
 
     def _compare_names(self, labels: tuple[str, ...]) -> None:
-        """Hold the names of the classes against the classes that the chain finds in the outputs."""
+        """Hold the names of the classes against the classes that the chain finds in the outputs.
+
+        Where nobody chose the chain, other numbers tell that it is not for this engine.
+        """
         found = {step.name: step.sizes["C"] for step in self.plan.patch_steps if "C" in step.sizes}
         told = self.engine.info.metadata.names
+        chosen = self.spec.rule is not None or self.spec.chain is not None
         for patch, count in found.items():
+            if labels and count != len(labels):
+                self.notes += (f"labels: {len(labels)} names, but {patch} finds {count} classes",)
             if told and count != len(told):
-                raise MatchError(
+                what = (
                     f"{self.engine.info.path}: its metadata name {len(told)} classes"
                     f" ({', '.join(told[:3])}{', ...' if len(told) > 3 else ''}), but {patch} finds"
-                    f" {count} in its outputs, so these hold something else as well, such as key"
-                    " points or an angle. Name the rule that knows them with 'rule:', or a 'chain:'"
+                    f" {count} in its outputs"
                 )
-            if labels and count != len(labels):
-                note = f"labels: {len(labels)} names, but {patch} finds {count} classes"
-                self.notes = (*self.notes, note)
+                if not chosen:
+                    raise MatchError(
+                        f"{what}, so these hold something else as well, such as key points or an"
+                        " angle. Name the rule that knows them with 'rule:', or a 'chain:'"
+                    )
+                if not labels:
+                    self.notes += (what,)
 
     def again(self) -> Loaded:
         """All files read anew, on the same engine, which stays as it is.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
+from os.path import realpath
 from pathlib import Path
 
 from trtpatch import builtin
 from trtpatch.errors import InputError
 from trtpatch.spec import yamlfile
-from trtpatch.spec.registry import RegistrySpec
+from trtpatch.spec.registry import ENGINE, RegistrySpec
 from trtpatch.spec.validate import choose, validate
 
 _TEMPLATES = "_template"
@@ -53,7 +55,7 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
     Raises:
         InputError: the name or the kind is none, or something is in the way.
     """
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or iskeyword(name) or name == ENGINE:
         raise InputError(
             f"{name!r} is no name for a patch: expected small letters, digits and _, such as"
             f" {kind}_mine; the kernel has this name too"
@@ -89,7 +91,7 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
 def _missing_line(registry: Path, patches: Path) -> str:
     """What to add to a registry, so that it names a folder of patches; empty if it does."""
     spec = validate(RegistrySpec, yamlfile.load(registry))
-    named = [(registry.parent / one).resolve() for one in spec.patches]
-    if patches.resolve() in named:
+    named = [realpath(registry.parent / one) for one in spec.patches]
+    if realpath(patches) in named:
         return ""
     return f"patches: [{', '.join([*spec.patches, patches.absolute().name])}]"

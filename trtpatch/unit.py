@@ -7,6 +7,7 @@ included from disk; whoever hashes the text knows all that went into it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.ports import FRAME_LAYOUTS
 
 _COMMON = "common.cuh"
+_UNQUOTABLE = re.compile('["\\\\\\n\ud800-\udfff]')
+"""What cannot stand in the name of a file behind `#line`."""
 
 C_TYPES = {
     "float32": "float",
@@ -175,9 +178,9 @@ def author_text(patch: Patch) -> str:
         CompileError: a file cannot be read, or an include cannot be inlined.
     """
     path = patch.kernel
-    label = "/".join(path.parts[-3:])
+    label = _UNQUOTABLE.sub("_", "/".join(path.parts[-3:]))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CompileError(f"{path}: {patch.name} has no readable kernel file: {error}") from None
     # A kernel may include what its text begins with: that pleases an editor and changes nothing.

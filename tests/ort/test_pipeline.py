@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from PIL import Image
 
 import trtpatch
 from tests.tiny_model import save_tiny
-from trtpatch.errors import EngineError, InputError
+from trtpatch.errors import EngineError, InputError, MatchError
 
 EXECUTORS = ["cpu", "host"]
 
@@ -237,3 +238,20 @@ def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
     folder.mkdir()
     with trtpatch.load(pipeline_file(folder), executor="cpu") as loaded:
         assert len(loaded(picture(3))[0])
+
+
+def test_a_rule_that_is_named_outweighs_the_names_in_the_file(tmp_path: Path) -> None:
+    path = pipeline_file(tmp_path)
+    model = onnx.load(tmp_path / "tiny.onnx")
+    onnx.helper.set_model_props(model, {"names": str({i: f"class {i}" for i in range(80)})})
+    onnx.save(model, tmp_path / "tiny.onnx")
+    with pytest.raises(MatchError, match="name 80 classes .* but decode_yolov8 finds 3 in its out"):
+        trtpatch.load(path, executor="cpu")
+    text = path.read_text()
+    path.write_text(f"{text}rule: yolov8\n")
+    with trtpatch.load(path, executor="cpu") as loaded:
+        assert any("its metadata name 80 classes" in note for note in loaded.notes)
+    path.write_text(f"{text}rule: yolov8\nlabels: [red, green, blue]\n")
+    with trtpatch.load(path, executor="cpu") as loaded:
+        assert not any("classes" in note for note in loaded.notes)
+        assert "red" in loaded(picture(3))[0].names

@@ -167,3 +167,14 @@ def test_log_lines_go_to_stderr(verbose: bool, monkeypatch: pytest.MonkeyPatch) 
     lines = ["warning: look out", *(["info: by the way"] if verbose else [])]
     assert result.stderr.splitlines() == lines
     assert not logging.getLogger("trtpatch").handlers
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk without room")
+@pytest.mark.parametrize(
+    ("target", "said"), [("/dev/full", "No space left on device"), (".", "Is a directory")]
+)
+def test_a_report_that_cannot_be_written(target: str, said: str) -> None:
+    arguments = ["verify", "select_nms", "--case", "no such case", "--junit", target]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert f"error: {target}: cannot be written: {said}" in result.output

@@ -141,3 +141,23 @@ def test_places_are_those_of_the_files() -> None:
     file, line, _ = text.place(kernel.body_start)
     assert Path(file) == patch.kernel
     assert patch.kernel.read_text().splitlines()[line - 1].strip() == "{"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("kernel.cu", b"\xff\xfe", "no readable kernel file"),
+        ("reference.py", b"\0", "is no Python"),
+        ("reference.py", b"\xff\xfe", "is no Python"),
+        ("cases.py", b"raise SystemExit(3)", "SystemExit: 3"),
+        ("cases.py", b"def cases():\n    return [5]", "cases() gives 5; expected Case(...)"),
+        ("cases.py", b"def cases():\n    return 5", "TypeError: 'int' object is not iterable"),
+    ],
+)
+def test_files_that_are_something_else(
+    folder: Path, catalog: Catalog, file: str, content: bytes, said: str
+) -> None:
+    (folder / file).write_bytes(content)
+    (found,) = [one for one in remarks(folder, catalog) if one.severity == "error"]
+    assert found.file == str(folder / file)
+    assert said in found.message

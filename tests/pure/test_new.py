@@ -93,3 +93,15 @@ def test_a_broken_registry_is_told_before_anything_is_made() -> None:
     Path("registry.yaml").write_text("ptaches: [mine]\n")
     assert "registry.yaml:1:1" in invoke("new", "decode_mine", "--kind", "decode", code=2).stderr
     assert not Path("patches").exists()
+
+
+@pytest.mark.parametrize("name", ["class", "engine", "a b", "../up", "Upper", "_x", ""])
+def test_what_is_no_name(name: str) -> None:
+    assert "is no name for a patch" in invoke("new", name, "--kind", "decode", code=2).output
+
+
+def test_a_folder_that_is_a_link_to_itself() -> None:
+    Path("registry.yaml").write_text("patches: [own]\n")
+    Path("loop").symlink_to("loop")
+    said = invoke("new", "mine", "--kind", "decode", "--dir", "loop", code=2).output
+    assert said.startswith("error: loop/mine: cannot be written: ")

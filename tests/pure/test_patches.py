@@ -1,11 +1,14 @@
 """What holds for every built-in patch, found by its folder."""
 
 import copy
+import shutil
 
 import numpy as np
 import pytest
 
 from tests.patch_runs import PATCHES, read
+from trtpatch.catalog import Patch
+from trtpatch.errors import SpecError
 from trtpatch.verify import POISON, compare, in_order, load_cases, plan_case, run_case
 
 
@@ -48,3 +51,10 @@ def test_every_output_has_a_tolerance_that_its_contract_names(name):
     spec = read(name).spec
     unordered = {"candidates_anchors", "candidates_count", "candidates_nans"}
     assert set(spec.fields(spec.outputs)) - unordered == set(spec.tolerance)
+
+
+@pytest.mark.parametrize("name", ["mi-ne", "mi ne", 'mi"ne', "5mine", "class", "engine", "mi\nne"])
+def test_a_folder_whose_name_no_reference_can_have(tmp_path, name):
+    folder = shutil.copytree(read("decode_yolov8").folder, tmp_path / name)
+    with pytest.raises(SpecError, match="is no name for a patch: expected letters, digits and _"):
+        Patch.read(folder)

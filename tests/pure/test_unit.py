@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from shutil import copytree
 
@@ -72,3 +73,17 @@ def test_a_missing_kernel_file_is_named(patch: Patch) -> None:
     patch.kernel.unlink()
     with pytest.raises(CompileError, match=r"kernel\.cu: decode_yolox has no readable kernel file"):
         unit_of(patch)
+
+
+def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_the_text(patch: Patch) -> None:
+    before = unit_of(patch).text
+    patch.kernel.write_bytes(b"\xef\xbb\xbf" + patch.kernel.read_bytes().replace(b"\n", b"\r\n"))
+    assert unit_of(patch).text == before
+
+
+@pytest.mark.parametrize("name", ['a "b"', "a\nb", "a\\b", "caf\udce9"])
+def test_a_folder_whose_name_cannot_be_quoted(patch: Patch, tmp_path: Path, name: str) -> None:
+    folder = copytree(patch.folder.parent, tmp_path / name) / NAME
+    text = unit_of(Patch.read(folder)).text
+    assert '#line 1 "' + re.sub(r'["\\\n\udce9]', "_", name) + f'/{NAME}/kernel.cu"\n' in text
+    text.encode()

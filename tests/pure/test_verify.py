@@ -1,10 +1,16 @@
 """How outputs are compared with the reference."""
 
+import re
+import shutil
+
 import numpy as np
 import pytest
 
 from tests.patch_runs import read
-from trtpatch.verify import compare
+from trtpatch.catalog import Patch
+from trtpatch.errors import VerifyError
+from trtpatch.executors.cpu import load_reference
+from trtpatch.verify import compare, load_cases
 
 INF, NAN = np.inf, np.nan
 
@@ -36,3 +42,27 @@ def test_numbers_that_are_not_finite_must_be_met(found, expected, passes):
         if field == "candidates_boxes" and found == pytest.approx(expected, abs=1e-3):
             continue  # within the boxes' millipixel
         assert (difference.wrong == 0) == passes
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ("{}", "case 'mine' has no inputs"),
+        ("{'head': 'abc'}", "case 'mine': head: expected a NumPy array, or a list of them"),
+        ("{'head': [[1.0]]}", "case 'mine': head: expected a NumPy array, or a list of them"),
+    ],
+)
+def test_a_case_without_arrays(tmp_path, inputs, said):
+    patch = Patch.read(shutil.copytree(read("decode_yolov8").folder, tmp_path / "mine"))
+    (patch.folder / "cases.py").write_text(
+        f"from trtpatch.verify import Case\ndef cases():\n    yield Case('mine', {inputs})\n"
+    )
+    with pytest.raises(VerifyError, match=re.escape(f"{patch.folder / 'cases.py'}: {said}")):
+        load_cases(patch)
+
+
+def test_a_reference_that_ends_the_process(tmp_path):
+    patch = Patch.read(shutil.copytree(read("decode_yolov8").folder, tmp_path / "mine"))
+    (patch.folder / "reference.py").write_text("raise SystemExit(0)")
+    with pytest.raises(VerifyError, match="SystemExit: 0"):
+        load_reference(patch)

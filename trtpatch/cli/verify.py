@@ -104,12 +104,12 @@ def command(
         for outcome in verify(chosen, names, effort=how):
             outcomes.append(outcome)
             show(outcome, len(outcomes))
-    if junit is not None:
-        junit.write_bytes(summary.junit(outcomes))
     if as_json:
         tables.echo_json(summary.plain(outcomes))
     else:
         _show(outcomes)
+    if junit is not None:
+        _write(junit, summary.junit(outcomes))
     ran = [outcome for outcome in outcomes if not outcome.skipped]
     if any(not outcome.passed for outcome in ran):
         ctx.exit(_FAILED)
@@ -124,6 +124,17 @@ def _refuse_unwritable(junit: Path | None) -> None:
 
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(f"{junit}: cannot be written: there is no such folder")
+    if junit is not None and junit.is_dir():
+        raise InputError(f"{junit}: cannot be written: Is a directory")
+
+
+def _write(junit: Path, content: bytes) -> None:
+    from trtpatch.errors import InputError
+
+    try:
+        junit.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{junit}: cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def load_reference(patch: Patch) -> Reference:
     module.__file__ = str(path)
     try:  # not by importlib: its cache of bytecode misses a second edit within one second
         exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
     function = getattr(module, patch.name, None)
     if not callable(function):

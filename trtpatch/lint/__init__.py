@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError, TrtpatchError
+from trtpatch.errors import CompileError, Problem, TrtpatchError
 from trtpatch.lint.alignment import lint_casts
 from trtpatch.lint.build import compile_first
 from trtpatch.lint.contract import lint_contract
@@ -65,9 +65,10 @@ def lint(
         try:
             text = KernelText.read(patch)
         except CompileError as error:
+            whole = Problem(str(patch.kernel), 0, 0, str(error))
             remarks += [
                 Remark("compile", "error", p.file, p.line, p.column, p.message)
-                for p in error.problems
+                for p in error.problems or [whole]
             ]
         else:
             remarks += [*lint_kernel(patch, text), *lint_casts(patch, text)]

@@ -52,7 +52,7 @@ def _files(patch: Patch) -> Iterator[Remark]:
 def _reference(patch: Patch, path: Path) -> Iterator[Remark]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, UnicodeDecodeError) as error:
+    except (SyntaxError, ValueError) as error:  # ValueError: not UTF-8, or a zero byte
         line, column = getattr(error, "lineno", 0) or 0, getattr(error, "offset", 0) or 0
         yield Remark("reference", "error", str(path), line, column, f"is no Python: {error}")
         return

@@ -55,7 +55,7 @@ def load_cases(patch: Patch) -> list[Case]:
     """The cases of a patch's `cases.py`.
 
     Raises:
-        VerifyError: there is no `cases.py`, or it does not run.
+        VerifyError: there is no `cases.py`, or it does not run, or gives something else.
     """
     path = patch.folder / "cases.py"
     if not path.is_file():
@@ -66,9 +66,25 @@ def load_cases(patch: Patch) -> list[Case]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return list(module.cases())
-    except Exception as error:
+        cases = list(module.cases())
+    except (Exception, SystemExit) as error:
         raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
+    for case in cases:
+        if wrong := _what_is_wrong(case):
+            raise VerifyError(f"{path}: {wrong}")
+    return cases
+
+
+def _what_is_wrong(case: Case) -> str:
+    if not isinstance(case, Case):
+        return f"cases() gives {case!r}; expected Case(...)"
+    if not case.inputs:
+        return f"case {case.name!r} has no inputs"
+    for name, value in case.inputs.items():
+        several = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(one, np.ndarray) for one in several):
+            return f"case {case.name!r}: {name}: expected a NumPy array, or a list of them"
+    return ""
 
 
 def plan_case(patch: Patch, case: Case) -> Plan:
