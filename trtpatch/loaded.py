@@ -94,9 +94,7 @@ class Loaded:
             ready = before.binding.engine if before else None
             ready = ready or self.engine.at(self.shapes.inputs_at(largest))
             self.match = self._match(document, ready.info.inputs, ready.info.outputs)
-            self._chain: list[Patch | None] = [
-                None if name == ENGINE else self.catalog.patch(name) for name in self.match.chain
-            ]
+            self._chain = self._patches(document, self.match)
             self._params = self._check_params(document)
             self.binding: Binding = self.bind_to(ready, largest)
             self._compare_names(labels)
@@ -104,6 +102,16 @@ class Loaded:
             if before is None:
                 self.engine.close()
             raise
+
+    def _patches(self, document: yamlfile.Document, match: Match) -> list[Patch | None]:
+        """The chain's patches, None in the engine's place."""
+        rule = match.rule
+        document, where = (rule.document, rule.location) if rule else (document, ())
+        patches: list[Patch | None] = []
+        for index, name in enumerate(match.chain):
+            with _blamed(document, *where, "chain", index):
+                patches.append(None if name == ENGINE else self.catalog.patch(name))
+        return patches
 
     def _compare_names(self, labels: tuple[str, ...]) -> None:
         """Hold the names of the classes against the classes that the chain finds in the outputs.

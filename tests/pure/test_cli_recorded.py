@@ -398,3 +398,12 @@ def test_a_link_to_itself(folder: Path) -> None:
     for arguments in (("p.yaml", "loop"), ("loop", "a.png"), ("p.yaml", "a.png", "--json", "loop")):
         assert loop in invoke("run", *arguments, code=2).output
     assert loop in invoke("run", "p.yaml", "loop", "--save", "copy.png", code=2).output
+
+
+def test_a_rule_whose_chain_has_no_such_patch(folder: Path) -> None:
+    rule = "{name: mine, outputs: {head: [N, 4 + C, A]}, chain: [engine, decode_yolov88]}"
+    (folder / "r.yaml").write_text(f"rules:\n  - {rule}\n")
+    (folder / "p.yaml").write_text("engine: {path: tiny.npz}\nregistry: r.yaml\nrule: mine\n")
+    said = invoke("check", "p.yaml", code=2).output
+    column = 5 + rule.index("decode_yolov88")
+    assert f"r.yaml:2:{column}: no patch is called 'decode_yolov88'. Did you mean" in said

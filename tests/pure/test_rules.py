@@ -4,7 +4,7 @@ import pytest
 
 from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
-from trtpatch.errors import MatchError
+from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import match, match_chain
 
 GRID = (80, 40, 20)
@@ -119,3 +119,13 @@ def test_groups_are_told_apart_by_what_their_tensors_agree_on():
 def test_groups_that_share_their_levels_must_have_the_same():
     with pytest.raises(MatchError, match="wants"):
         bound([*maps("a{i}", 81), *maps("b{i}", 64, (80, 40))])
+
+
+def test_a_condition_on_what_no_shape_has(tmp_path):
+    (tmp_path / "r.yaml").write_text(
+        "rules:\n  - {name: mine, outputs: {head: [N, C, A]}, chain: engine, where: Areas > C}\n"
+    )
+    with pytest.raises(
+        SpecError, match=r"r.yaml:2:5: where: 'Areas > C': no shape has Areas\. Known"
+    ):
+        Catalog([tmp_path / "r.yaml"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from trtpatch.spec.dims import Dim
-from trtpatch.spec.patch import Dtype, Listed, Name
-from trtpatch.spec.validate import AlsoWritten, Schema
+from trtpatch.spec.patch import FRAMEWORK_SIZES, Dtype, Listed, Name
+from trtpatch.spec.validate import AlsoWritten, Schema, choose
 
 ENGINE = "engine"
 """The place of the engine in a chain."""
@@ -62,6 +62,17 @@ class RuleSpec(Schema):
     params: dict[str, dict[str, Any]] = {}
     """Parameters that differ from the contracts' defaults: patch to parameter to value. A whole
     number may be an expression of the symbols in the shapes."""
+
+    @model_validator(mode="after")
+    def _conditions(self) -> RuleSpec:
+        shapes = (pattern.shape for pattern in (*self.inputs.values(), *self.outputs.values()))
+        known = FRAMEWORK_SIZES.union(*(dim.names for shape in shapes for dim in shape))
+        for condition in self.where:
+            for name in sorted(condition.names - known):
+                raise ValueError(
+                    f"where: {str(condition)!r}: no shape has {name}.{choose(name, known)}"
+                )
+        return self
 
 
 class RegistrySpec(Schema):
