@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -224,6 +225,8 @@ def _free(target: str, taken: Collection[str]) -> str:
             raise InputError(f"{target}: cannot be written: there is no such folder")
         if file.is_dir():
             raise InputError(f"{target}: cannot be written: Is a directory")
+        if not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise InputError(f"{target}: cannot be written: Permission denied")
     if str(file) in taken and (file.is_file() or not file.exists()):  # /dev/null takes anything
         raise InputError(
             f"{target}: would overwrite a file that this run reads or writes; name another"

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("pipeline", type=click.Path(path_type=Path))
-@click.argument("images", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument(
+    "images", type=click.Path(readable=False, path_type=Path), nargs=-1, required=True
+)  # one that cannot be read must not keep the others from being looked at
 @click.option(
     "--save",
     metavar="PATH",
