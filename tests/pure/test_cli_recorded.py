@@ -407,3 +407,24 @@ def test_a_rule_whose_chain_has_no_such_patch(folder: Path) -> None:
     said = invoke("check", "p.yaml", code=2).output
     column = 5 + rule.index("decode_yolov88")
     assert f"r.yaml:2:{column}: no patch is called 'decode_yolov88'. Did you mean" in said
+
+
+def deny(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `os.access` say no for one name; a superuser's says yes to anything."""
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: Path(path).name != name)
+
+
+def test_a_picture_without_permission_keeps_no_other_from_being_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deny("b.png", monkeypatch)
+    assert "a.png" in invoke("run", "p.yaml", "a.png", "b.png").stdout  # reading it is what tells
+
+
+def test_a_folder_without_permission_is_told_before_anything_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deny(folder.name, monkeypatch)
+    for option in ("--json", "--jsonl"):
+        said = invoke("run", "missing.yaml", "a.png", option, "out", code=2).output
+        assert "out: cannot be written: Permission denied" in said
