@@ -428,3 +428,22 @@ def test_a_folder_without_permission_is_told_before_anything_runs(
     for option in ("--json", "--jsonl"):
         said = invoke("run", "missing.yaml", "a.png", option, "out", code=2).output
         assert "out: cannot be written: Permission denied" in said
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [2e38, 3e38, np.inf, -np.inf, np.nan])
+def test_numbers_without_measure_make_no_noise(folder: Path, number: float) -> None:
+    outputs = head()
+    outputs[0, :4, 10:] = number
+    outputs[0, 4:, 10:] = 0.6
+    info = EngineInfo(
+        "ort", "tiny.onnx", "onnxruntime", "1.0",
+        inputs=(Tensor("images", "float32", (1, 3, 32, 32)),),
+        outputs=(Tensor("output0", "float32", outputs.shape),),
+    )  # fmt: skip
+    frame = RecordedFrame({"output0": outputs}, np.array([[HEIGHT, WIDTH]], np.int32))
+    save_recording(folder / "tiny.npz", info=info, frames=[frame])
+    (found,) = json.loads(invoke("run", "p.yaml", "a.png", "--json", "-").stdout)
+    corners = np.array([one["box"] for one in found["detections"]])
+    assert (corners >= 0).all()
+    assert (corners <= [WIDTH, HEIGHT] * 2).all()
