@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from pathlib import Path
 
 
 def keep(path: Path, data: bytes) -> Path:
-    """Write a file so that nobody ever sees a part of it; the last of several writers wins."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+    """Write a file so that nobody ever sees a part of it; the last of several writers wins.
+
+    A link is followed, and a device or a pipe is written to, where a rename would take its place.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return path
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
         with part.open("xb") as file:  # not mkstemp: the user's umask says who may read it
             file.write(data)
-        part.replace(path)
+        part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise

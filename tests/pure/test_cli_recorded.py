@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
+from tests.full_disk import full_disk
 from trtpatch.cli import main
 from trtpatch.cli.tables import as_json
 from trtpatch.engines import EngineInfo, Tensor
@@ -341,11 +342,11 @@ def test_names_that_are_no_names(folder: Path, arguments: list[str]) -> None:
     assert "trtpatch" not in said
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk without room")
 @pytest.mark.parametrize("option", ["--json", "--jsonl"])
 def test_a_full_disk_is_named(folder: Path, option: str) -> None:
-    said = invoke("run", "p.yaml", "a.png", option, "/dev/full", code=2).output
-    assert "error: /dev/full: cannot be written: No space left on device" in said
+    with full_disk():
+        said = invoke("run", "p.yaml", "a.png", option, "out", code=2).output
+    assert "error: out: cannot be written: File too large" in said
 
 
 def test_a_picture_that_no_encoder_takes(folder: Path) -> None:
@@ -381,9 +382,9 @@ def test_standard_output_that_is_closed_or_full(folder: Path) -> None:
     command = f"{sys.executable} -m trtpatch run p.yaml a.png --json -"
     for redirect, said in (
         (">&-", "error: standard output is closed"),
-        (">/dev/full", "error: standard output: No space left on device"),
+        (">out", "error: standard output: File too large"),
     ):
-        shell = ["sh", "-c", f"{command} {redirect}"]
+        shell = ["sh", "-c", f"ulimit -f 0; {command} {redirect}"]
         done = subprocess.run(shell, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.splitlines()[-1][: len(said)]) == (2, said)
 
