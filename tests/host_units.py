@@ -15,7 +15,8 @@ from trtpatch.executors.host_compiler import find_compiler, is_clang
 from trtpatch.executors.host_unit import HostUnit
 from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import Launch
-from trtpatch.unit import C_TYPES, Unit
+from trtpatch.spec.dtypes import C_TYPES
+from trtpatch.unit import Unit
 
 Array = np.ndarray[Any, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from trtpatch.catalog import Patch
 from trtpatch.errors import MatchError
 from trtpatch.plan import Launch
-from trtpatch.spec.dims import Expression, Value
+from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import LaunchSpec
 
 MAX_GRID = (2**31 - 1, 65535, 65535)

@@ -11,7 +11,8 @@ from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.errors import MatchError
 from trtpatch.modelshape import is_picture
-from trtpatch.spec.dims import Expression, Value, format_shape, solve_shapes
+from trtpatch.spec.dims import format_shape, solve_shapes
+from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
 from trtpatch.spec.registry import ENGINE, TensorPattern
 from trtpatch.spec.validate import choose

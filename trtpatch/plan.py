@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Union
 
 from trtpatch.catalog import Patch
+from trtpatch.spec.dtypes import ITEMSIZE
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.ports import PORTS, FrameLayout
 
@@ -20,10 +21,6 @@ ALIGNMENT = 256
 
 Region = Literal["frame", "cleared", "work", "result", "lazy"]
 REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result", "lazy")
-ITEMSIZE = {
-    "float32": 4, "float16": 2, "int32": 4, "int64": 8, "uint64": 8, "uint32": 4, "uint8": 1,
-    "int8": 1, "bool": 1, "float64": 8,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from trtpatch.errors import MatchError
 from trtpatch.launches import size_of, solve_launch
 from trtpatch.match import model_sizes
 from trtpatch.plan import Buffer, EngineStep, PatchStep, Plan, Region, Setting, Step
-from trtpatch.spec.dims import Expression, Value, solve_shapes
+from trtpatch.spec.dims import solve_shapes
+from trtpatch.spec.dtypes import ITEMSIZE
+from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue, TensorSpec
 from trtpatch.spec.ports import PORTS, FrameLayout, PortTensor
 from trtpatch.spec.validate import choose
@@ -129,8 +131,8 @@ class _Draft:
     def _engine_buffers(self, group: Sequence[EngineTensor]) -> tuple[str, ...]:
         names = tuple(f"engine.{tensor.name}" for tensor in group)
         for name, tensor in zip(names, group, strict=True):
-            if tensor.dtype not in plan.ITEMSIZE:
-                known = ", ".join(plan.ITEMSIZE)
+            if tensor.dtype not in ITEMSIZE:
+                known = ", ".join(ITEMSIZE)
                 raise MatchError(
                     f"the engine's tensor {tensor} is of a type that no buffer can have; these can:"
                     f" {known}. Export the model with a cast to one of them"

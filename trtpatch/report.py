@@ -13,7 +13,8 @@ from trtpatch.loaded import Loaded
 from trtpatch.match import match
 from trtpatch.plan import REGIONS, EngineStep, Launch, PatchStep
 from trtpatch.spec import yamlfile
-from trtpatch.spec.dims import Value, format_shape
+from trtpatch.spec.dims import format_shape
+from trtpatch.spec.expressions import Value
 from trtpatch.spec.patch import ParamValue, TensorSpec
 
 

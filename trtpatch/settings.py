@@ -8,7 +8,7 @@ from typing import Any
 
 from trtpatch.catalog import Patch
 from trtpatch.errors import SpecError
-from trtpatch.spec.dims import Expression, Value
+from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.validate import choose
 from trtpatch.spec.yamlfile import MAX_BYTES, Document, Location

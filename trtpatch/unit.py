@@ -19,23 +19,13 @@ from trtpatch.catalog import Patch
 from trtpatch.compiler.includes import inline_includes
 from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep, Tensor
+from trtpatch.spec.dtypes import C_TYPES
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.ports import FRAME_LAYOUTS
 
 _COMMON = "common.cuh"
 _UNQUOTABLE = re.compile('["\\\\\\n\ud800-\udfff]')
 """What cannot stand in the name of a file behind `#line`."""
-
-C_TYPES = {
-    "float32": "float",
-    "float16": "float16",
-    "int32": "int",
-    "int64": "long long",
-    "uint64": "unsigned long long",
-    "uint32": "unsigned int",
-    "uint8": "unsigned char",
-    "int8": "signed char",
-}
 
 
 @dataclass(frozen=True)

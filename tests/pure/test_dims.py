@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtpatch.spec.dims import Expression, Value, solve_shapes
+from trtpatch.spec.dims import solve_shapes
+from trtpatch.spec.expressions import Expression, Value
 
 
 def solve(written: list[object], real: tuple[int, ...], **known: Value) -> dict[str, Value]:

@@ -13,8 +13,8 @@ from trtpatch.engines.rtx import KernelCache
 from trtpatch.engines.shapes import ready_info
 from trtpatch.engines.trtlog import explain, log_of, quote
 from trtpatch.errors import EngineError
+from trtpatch.spec.dtypes import ITEMSIZE
 
-_SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
 _LEGACY_STREAMS = (0, 1)
 
 
@@ -80,7 +80,8 @@ class TrtContext:
         if -1 in shape:
             self.obstacle = f"the size of its output {output.name!r} depends on the data"
             most_bytes = self._context.get_max_output_size(output.name)
-            row = math.prod(size for size in shape if size != -1) * _SIZES.get(output.dtype, 1)
+            itemsize = ITEMSIZE.get(output.dtype, 1)  # no buffer can be of another type
+            row = math.prod(size for size in shape if size != -1) * itemsize
             if shape.count(-1) > 1 or most_bytes <= 0 or row <= 0:
                 raise EngineError(
                     f"{self.info.path}: the size of output {output} depends on what is in the "

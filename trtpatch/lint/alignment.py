@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from trtpatch.catalog import Patch
 from trtpatch.lint.kernel_text import Function, KernelText
 from trtpatch.lint.remarks import Remark
-from trtpatch.plan import ALIGNMENT, ITEMSIZE
+from trtpatch.plan import ALIGNMENT
+from trtpatch.spec.dtypes import ITEMSIZE
 from trtpatch.spec.patch import TensorSpec
 from trtpatch.spec.ports import PORTS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.errors import TrtpatchError
 from trtpatch.lint.remarks import Remark, Severity, at
-from trtpatch.spec.dims import Expression
+from trtpatch.spec.expressions import Expression
 from trtpatch.spec.patch import FRAMEWORK_SIZES, LaunchSpec, TensorSpec
 from trtpatch.spec.ports import PORTS
 from trtpatch.spec.validate import choose, nearest

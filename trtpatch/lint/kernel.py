@@ -9,7 +9,7 @@ from trtpatch.catalog import Patch
 from trtpatch.lint.contract import field_names, remark
 from trtpatch.lint.kernel_text import Function, KernelText
 from trtpatch.lint.remarks import Remark, Severity
-from trtpatch.spec.dims import Expression
+from trtpatch.spec.expressions import Expression
 from trtpatch.spec.patch import LaunchSpec, TensorSpec
 from trtpatch.spec.ports import PORTS
 from trtpatch.spec.validate import choose

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from trtpatch.spec.dims import Dim
+from trtpatch.spec.dtypes import Dtype
 from trtpatch.spec.ports import PORTS, FrameLayout
 from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
 
@@ -18,7 +19,6 @@ FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
-Dtype = Literal["float32", "float16", "int32", "int64", "uint64", "uint32", "uint8", "int8"]
 Scalar = Union[bool, int, float, str]
 ParamValue = Union[Scalar, tuple[Scalar, ...]]
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from trtpatch.spec.dims import Dim
-from trtpatch.spec.patch import FRAMEWORK_SIZES, Dtype, Listed, Name
+from trtpatch.spec.dtypes import Dtype
+from trtpatch.spec.patch import FRAMEWORK_SIZES, Listed, Name
 from trtpatch.spec.validate import AlsoWritten, Schema, choose
 
 ENGINE = "engine"

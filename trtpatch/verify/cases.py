@@ -14,8 +14,9 @@ from trtpatch.catalog import Patch
 from trtpatch.engines import Tensor as EngineTensor
 from trtpatch.errors import VerifyError
 from trtpatch.frame import Frame, as_frames
-from trtpatch.plan import ALIGNMENT, ITEMSIZE, PatchStep, Plan
+from trtpatch.plan import ALIGNMENT, PatchStep, Plan
 from trtpatch.planner import plan_patches
+from trtpatch.spec.dtypes import ITEMSIZE
 from trtpatch.spec.patch import ParamValue, TensorSpec
 from trtpatch.spec.ports import PORTS, FrameLayout
 

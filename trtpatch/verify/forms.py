@@ -14,7 +14,7 @@ import numpy as np
 
 from trtpatch.catalog import Patch
 from trtpatch.errors import TrtpatchError
-from trtpatch.spec.dims import Expression, Value
+from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import FRAMEWORK_SIZES, ParamSpec, TensorSpec
 from trtpatch.spec.ports import PORTS, FrameLayout
 from trtpatch.verify.cases import Case, as_group, plan_case
