@@ -7,27 +7,13 @@ from collections.abc import Mapping, Sequence
 from trtpatch.catalog import Patch
 from trtpatch.errors import MatchError
 from trtpatch.plan import Launch
+from trtpatch.sizes import size_of
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import LaunchSpec
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK_DEPTH = 64
-
-
-def size_of(patch: Patch, name: str, dim: Expression, sizes: Mapping[str, Value]) -> int:
-    """The value of one size of a patch.
-
-    Raises:
-        MatchError: it has none, or is negative; `name` says which part of the contract.
-    """
-    try:
-        value = dim.evaluate(sizes)
-    except ValueError as error:
-        raise MatchError(f"{patch.label}: {patch.name}: {name}: {error}") from None
-    if isinstance(value, tuple) or value < 0:
-        raise MatchError(f"{patch.label}: {patch.name}: {name}: '{dim}' is {value}, not a size")
-    return value
 
 
 def solve_launch(patch: Patch, index: int, spec: LaunchSpec, sizes: Mapping[str, Value]) -> Launch:

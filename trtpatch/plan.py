@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, Union
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Union
 
 from trtpatch.catalog import Patch
 from trtpatch.spec.dtypes import ITEMSIZE
@@ -32,9 +32,10 @@ class Buffer:
         dtype: NumPy name of the element type.
         shape: sizes of the axes.
         region: the block of memory that it lies in. `frame` is written from the host before each
-            frame, `cleared` is zeroed before each frame, `result` is copied back after it, `lazy`
-            when it is looked at.
+            frame, `cleared` is zeroed as a whole before it, `result` is copied back after it,
+            `lazy` when it is looked at.
         offset: bytes from the start of the region.
+        cleared: zeroed before each frame, whatever its region.
     """
 
     name: str
@@ -42,11 +43,17 @@ class Buffer:
     shape: tuple[int, ...]
     region: Region
     offset: int = 0
+    cleared: bool = False
 
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
         return math.prod(self.shape) * ITEMSIZE[self.dtype]
+
+    def view(self, region: Any) -> Any:
+        """A typed array over its place in its region, given as an array of bytes."""
+        place = region[self.offset : self.offset + self.nbytes]
+        return place.view(self.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,11 @@ class Plan:
         tensors = (tensor for step in self.patch_steps for tensor in step.tensors)
         return {t.name: t.buffers[0] for t in tensors if t.written and t.name in fields}
 
+    def views(self, regions: Mapping[str, Any]) -> dict[str, Any]:
+        """A typed array over each buffer of the given regions, by the buffer's name."""
+        found = {name: b for name, b in self.buffers.items() if b.region in regions}
+        return {name: b.view(regions[b.region]) for name, b in found.items()}
+
     def region_bytes(self, region: Region) -> int:
         """Size of a region in bytes."""
         ends = (b.offset + b.nbytes for b in self.buffers.values() if b.region == region)
@@ -181,6 +193,6 @@ def lay_out(buffers: Mapping[str, Buffer]) -> dict[str, Buffer]:
     ends = dict.fromkeys(REGIONS, 0)
     placed = {}
     for name, b in buffers.items():
-        placed[name] = Buffer(b.name, b.dtype, b.shape, b.region, ends[b.region])
+        placed[name] = replace(b, offset=ends[b.region])
         ends[b.region] += -(-b.nbytes // ALIGNMENT) * ALIGNMENT
     return placed

@@ -9,14 +9,14 @@ from trtpatch import plan
 from trtpatch.catalog import Patch
 from trtpatch.engines import Tensor as EngineTensor
 from trtpatch.errors import MatchError
-from trtpatch.launches import size_of, solve_launch
+from trtpatch.launches import solve_launch
 from trtpatch.match import model_sizes
 from trtpatch.plan import Buffer, EngineStep, PatchStep, Plan, Region, Setting, Step
-from trtpatch.spec.dims import solve_shapes
+from trtpatch.sizes import counts, size_of, solve_sizes, written_shape
 from trtpatch.spec.dtypes import ITEMSIZE
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue, TensorSpec
-from trtpatch.spec.ports import PORTS, FrameLayout, PortTensor
+from trtpatch.spec.ports import PORTS, FrameLayout
 from trtpatch.spec.validate import choose
 
 Params = Mapping[str, Mapping[str, ParamValue]]
@@ -85,7 +85,7 @@ def plan_patches(
     named = {name: (tensor,) for name, tensor in outputs.items()}
     draft = _Draft(params, batch, frame_layout, named, {})
     if model_size is not None:
-        draft.symbols.update(model_H=model_size[0], model_W=model_size[1])
+        draft.sizes.update(model_H=model_size[0], model_W=model_size[1])
     for name, group in inputs.items():
         buffers = tuple(
             draft.add_buffer(f"{name}.{index}", tensor.dtype, tensor.shape, "work")
@@ -111,8 +111,8 @@ class _Draft:
     """What later patches can take, under the name of its field in `Args`."""
 
     def __post_init__(self) -> None:
-        sizes = [t for group in self.engine_inputs.values() for t in group]
-        self.symbols: dict[str, Value] = dict(model_sizes(sizes))
+        inputs = [t for group in self.engine_inputs.values() for t in group]
+        self.sizes: dict[str, Value] = {"N": self.batch, **model_sizes(inputs)}
         for name, tensor in PORTS["frame"].fields():
             dtype = "uint64" if tensor.ragged else tensor.dtype
             shape = (self.batch,) if tensor.ragged else (self.batch, 3)
@@ -125,10 +125,12 @@ class _Draft:
         unique = name
         while unique in self.buffers:
             unique += "_"
-        self.buffers[unique] = Buffer(unique, dtype, shape, region)
+        self.buffers[unique] = Buffer(unique, dtype, shape, region, cleared=region == "cleared")
         return unique
 
-    def _engine_buffers(self, group: Sequence[EngineTensor]) -> tuple[str, ...]:
+    def _engine_buffers(
+        self, group: Sequence[EngineTensor], region: Region = "work"
+    ) -> tuple[str, ...]:
         names = tuple(f"engine.{tensor.name}" for tensor in group)
         for name, tensor in zip(names, group, strict=True):
             if tensor.dtype not in ITEMSIZE:
@@ -138,7 +140,7 @@ class _Draft:
                     f" {known}. Export the model with a cast to one of them"
                 )
             if name not in self.buffers:
-                self.buffers[name] = Buffer(name, tensor.dtype, tensor.shape, "work")
+                self.add_buffer(name, tensor.dtype, tensor.shape, region)
         return names
 
     def add_engine(self) -> None:
@@ -165,12 +167,13 @@ class _Draft:
         values.update(self.params.get(patch.name, {}))
         taken = [self._take(patch, *item) for item in patch.spec.inputs.items()]
         inputs = [tensor for group in taken for tensor in group]
-        sizes = self._solve(patch, inputs, values)
+        given = {name: group[0].shape for name, group in self.engine_inputs.items()}
+        sizes = solve_sizes(patch, inputs, values, known=self.sizes, outputs=given)
         outputs = []
         for name, spec in patch.spec.outputs.items():
             outputs += self._give(patch, name, spec, sizes)
         scratch = [
-            self._new(patch, name, spec.dtype[0], spec.shape, sizes, _region(spec))
+            self._new(patch, name, spec.dtype[0], spec.shape, sizes, cleared=spec.clear)
             for name, spec in patch.spec.scratch.items()
         ]
         self.known.update({tensor.name: tensor for tensor in outputs})
@@ -186,8 +189,8 @@ class _Draft:
         tensors = (*inputs, *outputs, *scratch)
         if "frame" in patch.spec.inputs:
             baked["frame_layout"] = self._layout_for(patch)
-        given = {*patch.spec.params, *_counts(inputs, values)}
-        own = {name: sizes[name] for name in sorted(sizes) if name not in given}
+        others = {*patch.spec.params, *counts(inputs, values)}
+        own = {name: sizes[name] for name in sorted(sizes) if name not in others}
         self.steps.append(PatchStep(patch, own, baked, settings, tensors, launches))
 
     def _layout_for(self, patch: Patch) -> FrameLayout:
@@ -230,57 +233,19 @@ class _Draft:
         if not spec.levels and len(tensor.buffers) > 1:
             raise MatchError(f"{where} as one tensor; the chain gives {len(tensor.buffers)}")
 
-    def _solve(
-        self, patch: Patch, inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]
-    ) -> dict[str, Value]:
-        """All sizes of a patch: from its inputs' shapes, the engine's inputs and its own rules."""
-        spec = patch.spec
-        symbols = dict(self.symbols)
-        symbols["N"] = self.batch
-        whole = (name for name in values if spec.params[name].type in ("int", "[int]"))
-        symbols.update({name: values[name] for name in whole})  # type: ignore[misc]
-        symbols.update(_counts(inputs, values))
-        wanted = {name: one for name, one in spec.inputs.items() if isinstance(one, TensorSpec)}
-        shapes = []
-        for tensor in inputs:
-            if tensor.name in wanted:
-                symbols = _solve_levels(patch, tensor, wanted[tensor.name], symbols)
-        for name in (name for name in spec.inputs if name in PORTS):
-            by_field = {tensor.name: tensor for tensor in inputs}
-            for one, port_tensor in PORTS[name].fields():
-                if not port_tensor.ragged:
-                    shapes.append((one, _written(port_tensor), by_field[one].shapes[0]))
-        for name, given in spec.outputs.items():
-            if isinstance(given, TensorSpec) and name in self.engine_inputs:
-                shapes.append((name, given.shape, self.engine_inputs[name][0].shape))
-        try:
-            symbols = solve_shapes(shapes, symbols)
-            for name, size in spec.sizes.items():
-                value = size.evaluate(symbols)
-                if symbols.get(name, value) != value:
-                    raise ValueError(f"{name} is {symbols[name]} in a shape, but '{size}' {value}")
-                symbols[name] = value
-            for condition in spec.where:
-                if not condition.evaluate(symbols):
-                    known = ", ".join(f"{n} = {symbols[n]}" for n in sorted(condition.names))
-                    raise ValueError(f"'{condition}' does not hold: {known}")
-        except ValueError as error:
-            raise MatchError(f"{patch.label}: {patch.name}: {error}") from None
-        return symbols
-
     def _give(
         self, patch: Patch, name: str, spec: TensorSpec | str, sizes: Mapping[str, Value]
     ) -> list[plan.Tensor]:
         if isinstance(spec, TensorSpec):
             if name in self.engine_inputs:
                 group = self.engine_inputs[name]
-                buffers = self._engine_buffers(group)
+                buffers = self._engine_buffers(group, _region(spec.clear))
                 tensor = plan.Tensor(name, group[0].dtype, (group[0].shape,), buffers, written=True)
                 self._check(patch, tensor, spec)
                 return [tensor]
-            return [self._new(patch, name, spec.dtype[0], spec.shape, sizes, _region(spec))]
+            return [self._new(patch, name, spec.dtype[0], spec.shape, sizes, cleared=spec.clear)]
         return [
-            self._new(patch, one, t.dtype, _written(t), sizes, "cleared" if t.cleared else "work")
+            self._new(patch, one, t.dtype, written_shape(t), sizes, cleared=t.cleared)
             for one, t in PORTS[name].fields()
         ]
 
@@ -291,10 +256,11 @@ class _Draft:
         dtype: str,
         written: Sequence[Expression],
         sizes: Mapping[str, Value],
-        region: Region,
+        *,
+        cleared: bool,
     ) -> plan.Tensor:
         shape = tuple(size_of(patch, name, dim, sizes) for dim in written)
-        buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, region)
+        buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, _region(cleared))
         return plan.Tensor(name, dtype, (shape,), (buffer,), written=True)
 
     def finish(self, results: tuple[str, ...]) -> Plan:
@@ -306,41 +272,5 @@ class _Draft:
         return Plan(self.batch, self.frame_layout, tuple(self.steps), placed, results)
 
 
-def _counts(inputs: Sequence[plan.Tensor], values: Mapping[str, ParamValue]) -> dict[str, Value]:
-    """How many levels a group has, and how many values a list, as `Args` has them."""
-    counts: dict[str, Value] = {f"{t.name}_count": len(t.buffers) for t in inputs if t.grouped}
-    lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
-    return {**counts, **{f"{name}_count": len(value) for name, value in lists.items()}}
-
-
-def _region(spec: TensorSpec) -> Region:
-    return "cleared" if spec.clear else "work"
-
-
-def _written(tensor: PortTensor) -> tuple[Expression, ...]:
-    return tuple(Expression.parse(axis) for axis in tensor.shape)
-
-
-def _solve_levels(
-    patch: Patch, tensor: plan.Tensor, spec: TensorSpec, symbols: Mapping[str, Value]
-) -> dict[str, Value]:
-    """Solve one input; the symbols of a group's levels become tuples, one value a level."""
-    shared = {name: value for name, value in symbols.items() if name not in spec.levels}
-    levels: dict[str, list[int]] = {name: [] for name in spec.levels}
-    for shape in tensor.shapes:
-        try:
-            found = solve_shapes([(tensor.name, spec.shape, shape)], shared)
-        except ValueError as error:
-            raise MatchError(f"{patch.label}: {patch.name}: {error}") from None
-        for name in spec.levels:
-            levels[name].append(found.pop(name))  # type: ignore[arg-type]
-        shared = found
-    for name, values in levels.items():
-        before = symbols.get(name)
-        if before is not None and before != tuple(values):
-            raise MatchError(
-                f"{patch.label}: {patch.name}: the levels of {tensor.name} have {name} ="
-                f" {tuple(values)}, those of an earlier input {before}"
-            )
-        shared[name] = tuple(values)
-    return shared
+def _region(cleared: bool) -> Region:
+    return "cleared" if cleared else "work"

@@ -36,15 +36,20 @@ class Call:
 
 @dataclass(frozen=True)
 class Clear:
-    """A region to be zeroed before its first user.
+    """Memory to be zeroed before its first user.
 
     Attributes:
-        region: array of bytes on the GPU.
-        user: index of the first step that finds it zeroed; the number of steps if none does.
+        blocks: arrays on the GPU.
+        user: index of the first step that finds them zeroed; the number of steps if none does.
     """
 
-    region: Any
+    blocks: tuple[Any, ...]
     user: int
+
+    def zero(self, stream: Any) -> None:
+        """Put the zeroing on a stream."""
+        for block in self.blocks:
+            block.data.memset_async(0, block.nbytes, stream)
 
 
 @dataclass(frozen=True)
@@ -106,11 +111,11 @@ def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
     """The steps with the zeroing: beside those before its first user where all can be captured."""
     import cupy
 
-    region, user = clear.region, clear.user
+    user = clear.user
     if user >= len(steps):
         return list(steps)
     if user == 0 or any(step.obstacle for step in steps[: user + 1]):
-        zero = Call("clear", lambda: region.data.memset_async(0, region.nbytes, stream))
+        zero = Call("clear", lambda: clear.zero(stream))
         return [*steps[:user], zero, *steps[user:]]
     side = cupy.cuda.Stream(non_blocking=True)
     forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
@@ -118,7 +123,7 @@ def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
     def fork() -> None:
         forked.record(stream)
         side.wait_event(forked)
-        region.data.memset_async(0, region.nbytes, side)
+        clear.zero(side)
         cleared.record(side)
 
     def join() -> None:

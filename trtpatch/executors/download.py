@@ -9,33 +9,26 @@ from typing import Any
 import numpy as np
 
 from trtpatch.executors import Arrays
-from trtpatch.plan import Plan, Region
+from trtpatch.plan import Buffer, Plan, Region
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each field of the results lies in a region: bytes, dtype, shape."""
+    """Where each field of the results lies in a region."""
 
-    fields: Mapping[str, tuple[int, int, str, tuple[int, ...]]]
+    fields: Mapping[str, Buffer]
     nbytes: int
 
     @classmethod
     def of(cls, plan: Plan, region: Region) -> Layout:
         """The layout of those of a plan's results that lie in a region."""
         found = ((field, plan.buffers[name]) for field, name in plan.result_buffers.items())
-        fields = {
-            field: (b.offset, b.offset + b.nbytes, b.dtype, b.shape)
-            for field, b in found
-            if b.region == region
-        }
+        fields = {field: buffer for field, buffer in found if buffer.region == region}
         return cls(fields, plan.region_bytes(region))
 
     def views(self, block: Any) -> dict[str, Any]:
         """A typed array over each field of a block of bytes."""
-        return {
-            field: block[start:end].view(dtype).reshape(shape)
-            for field, (start, end, dtype, shape) in self.fields.items()
-        }
+        return {field: buffer.view(block) for field, buffer in self.fields.items()}
 
 
 class DeviceRaw:

@@ -7,7 +7,7 @@ that are asked for come back on a third. The host waits for nothing in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -95,7 +95,7 @@ class GpuExecutor:
                 f"the GPU's memory does not suffice for this plan, which needs {parts}"
                 f" ('trtpatch check --memory' lists every buffer): {error}"
             ) from None
-        self._arrays = views(self._plan, self._regions)
+        self._arrays = self._plan.views(self._regions)
         self._layout = Layout.of(self._plan, "result")
         self._lazy_layout = Layout.of(self._plan, "lazy")
         self._table_bytes = sizes["frame"]
@@ -105,7 +105,7 @@ class GpuExecutor:
     def _make_slot(self) -> Slot:
         table = pinned(self._table_bytes)
         table[...] = 0
-        return Slot(table, views(self._plan, {"frame": table}))
+        return Slot(table, self._plan.views({"frame": table}))
 
     def _bind(self, kernels: Kernels) -> list[Call]:
         return [
@@ -116,13 +116,15 @@ class GpuExecutor:
         ]
 
     def _clear(self) -> Clear:
-        region = self._regions["cleared"]
+        cleared = {name: b for name, b in self._plan.buffers.items() if b.cleared}
+        single = (self._arrays[name] for name, b in cleared.items() if b.region != "cleared")
+        blocks = (self._regions["cleared"], *single)
         for index, step in enumerate(self._plan.steps):
-            if isinstance(step, PatchStep):
-                buffers = (self._plan.buffers[b] for t in step.tensors for b in t.buffers)
-                if any(buffer.region == "cleared" for buffer in buffers):
-                    return Clear(region, index)
-        return Clear(region, len(self._plan.steps))
+            if isinstance(step, PatchStep) and any(
+                name in cleared for tensor in step.tensors for name in tensor.buffers
+            ):
+                return Clear(blocks, index)
+        return Clear(blocks, len(self._plan.steps))
 
     def _engine_call(self, step: EngineStep) -> Call:
         engine = self._engine
@@ -203,11 +205,7 @@ class GpuExecutor:
         region = self._regions[name]
         kept = cupy.cuda.alloc(region.nbytes)
         runtime.memcpyAsync(
-            kept.ptr,
-            region.data.ptr,
-            region.nbytes,
-            runtime.memcpyDeviceToDevice,
-            self._stream.ptr,
+            kept.ptr, region.data.ptr, region.nbytes, runtime.memcpyDeviceToDevice, self._stream.ptr
         )
         return kept
 
@@ -297,12 +295,3 @@ def _count_gpus() -> int:
             f" allows). {type(error).__name__}: {error}"
         ) from None
     return int(cupy.cuda.runtime.getDeviceCount())
-
-
-def views(plan: Plan, regions: Mapping[str, Any]) -> dict[str, Any]:
-    """A typed array over each buffer of the given regions, by the buffer's name."""
-    return {
-        name: regions[b.region][b.offset : b.offset + b.nbytes].view(b.dtype).reshape(b.shape)
-        for name, b in plan.buffers.items()
-        if b.region in regions
-    }

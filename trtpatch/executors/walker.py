@@ -93,7 +93,7 @@ class HostWalker:
     def walk(self, timings: Timings | None = None) -> None:
         """See `Executor.walk`."""
         for buffer in self.plan.buffers.values():
-            if buffer.region == "cleared":
+            if buffer.cleared:
                 self.arrays[buffer.name][...] = 0
         for step, call in self._calls:
             start = time.perf_counter()
