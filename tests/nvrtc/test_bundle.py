@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 import trtpatch
-from tests.nvrtc.units import ARGS, FILE, KERNEL, Unit, unit
+from tests.nvrtc.units import ARGS, FILE, KERNEL, unit, unit_of
 from trtpatch.compiler.bundle import MANIFEST, Bundle, write_bundle
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.nvrtc import load
 from trtpatch.compiler.units import compile_unit, cubin_for
 from trtpatch.errors import CompileError
+from trtpatch.unit import Unit
 
 ROOT = Path(trtpatch.__file__).parents[1]
 ARCHS = ("sm_75", "sm_86")
@@ -101,7 +102,7 @@ def test_the_same_unit_is_compiled_once(tmp_path: Path, cubins: Cubins) -> None:
 
 def test_two_shapes_of_one_patch_are_both_there(tmp_path: Path, cubins: Cubins) -> None:
     narrow, wide = (
-        Unit(
+        unit_of(
             ARGS.replace("{", f"{{ static constexpr int N = {n};") + unit().text.removeprefix(ARGS)
         )
         for n in (1, 8)
@@ -133,11 +134,11 @@ def test_another_architecture_is_refused_with_those_that_are_there(folder: Path)
     ("edited", "different"),
     [
         (unit(f"{KERNEL}// edited\n"), FILE),
-        (Unit(unit().text.replace("struct Args {", "struct Args { ")), "Args of decode_mine"),
+        (unit_of(unit().text.replace("struct Args {", "struct Args { ")), "Args of decode_mine"),
         (unit(fast_math=True), "the compiler's options"),
         (unit(options=("--maxrregcount=32",)), "the compiler's options"),
         (replace(unit(), entries=("decode_mine", "two")), "which kernels are launched"),
-        (Unit(f'#line 1 "box.cuh"\n// new\n{unit().text}'), "box.cuh"),
+        (unit_of(f'#line 1 "box.cuh"\n// new\n{unit().text}'), "box.cuh"),
     ],
 )
 def test_what_was_edited_since_is_named(folder: Path, edited: Unit, different: str) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 import trtpatch
-from tests.nvrtc.units import ARGS, FILE, KERNEL, Unit, unit
+from tests.nvrtc.units import ARGS, FILE, KERNEL, unit, unit_of
 from trtpatch.compiler import nvrtc
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.includes import inline_includes
 from trtpatch.compiler.units import Cubin, compile_unit, cubin_for
 from trtpatch.errors import CompileError, Problem
+from trtpatch.unit import Unit
 
 ROOT = Path(trtpatch.__file__).parents[1]
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -240,7 +241,7 @@ def test_notes_stay_with_their_error() -> None:
 def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     (tmp_path / "box.cuh").write_text("\n__device__ float area(float w) { return w * h; }\n")
     text = inline_includes(f'#include "box.cuh"\n{KERNEL}', folder=tmp_path, file_label=FILE)
-    assert only(Unit(ARGS + text)).startswith(
+    assert only(unit_of(ARGS + text)).startswith(
         'patches/decode_mine/box.cuh:2:45: identifier "h" is undefined'
     )
 
@@ -253,13 +254,13 @@ def test_a_file_included_twice_is_seen_once_also_where_the_first_place_is_off(
     kernel = KERNEL.replace("= args.x[threadIdx.x]", "= twice(args.x[0])")
     kernel = f"#if 0\n{include}#endif\n{include}{include}{kernel}"
     text = inline_includes(kernel, folder=tmp_path, file_label=FILE)
-    assert compile_unit(Unit(ARGS + text), arch="sm_90").kernels
+    assert compile_unit(unit_of(ARGS + text), arch="sm_90").kernels
 
 
 def test_non_ascii_text_and_labels() -> None:
     text = unit(f"// größe 検出\n{KERNEL}").text.replace("decode_mine/", "größe_検出/")
-    assert compile_unit(Unit(text), arch="sm_90").kernels
-    wrong = Unit(text.replace("args.x", "args.z"))
+    assert compile_unit(unit_of(text), arch="sm_90").kernels
+    wrong = unit_of(text.replace("args.x", "args.z"))
     assert only(wrong).startswith("patches/größe_検出/kernel.cu:4:32: ")
 
 
@@ -428,7 +429,7 @@ def test_an_edited_header_is_compiled_again_and_an_old_one_is_found_again(
         (tmp_path / "box.cuh").write_text(f"constexpr int FACTOR = {factor};\n")
         kernel = f'#include "box.cuh"\n{KERNEL.replace("= args", "= FACTOR * args")}'
         text = inline_includes(kernel, folder=tmp_path, file_label=FILE)
-        return made(Unit(ARGS + text), cubins)
+        return made(unit_of(ARGS + text), cubins)
 
     two, three = of(2), of(3)
     assert sections(two.code)[".text.decode_mine"] != sections(three.code)[".text.decode_mine"]

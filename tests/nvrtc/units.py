@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from trtpatch.unit import Unit
 
 FILE = "patches/decode_mine/kernel.cu"
 ARGS = '#line 1 "Args of decode_mine"\nstruct Args { const float* x; float* y; };\n'
@@ -17,17 +18,16 @@ extern "C" __global__ void decode_mine(const Args args)
 """
 
 
-@dataclass(frozen=True)
-class Unit:
-    text: str
-    name: str = "decode_mine"
-    options: tuple[str, ...] = ()
-    entries: tuple[str, ...] = ("decode_mine",)
-    fast_math: bool = False
-    args_dtype: np.dtype[Any] = field(
-        default_factory=lambda: np.dtype([("x", np.uint64), ("y", np.uint64)], align=True)
-    )
+def unit_of(text: str, **more: Any) -> Unit:
+    plain: dict[str, Any] = {
+        "name": "decode_mine",
+        "options": (),
+        "entries": ("decode_mine",),
+        "fast_math": False,
+        "args_dtype": np.dtype([("x", np.uint64), ("y", np.uint64)], align=True),
+    }
+    return Unit(text=text, **{**plain, **more})
 
 
 def unit(kernel: str = KERNEL, **more: Any) -> Unit:
-    return Unit(f'{ARGS}#line 1 "{FILE}"\n{kernel}', **more)
+    return unit_of(f'{ARGS}#line 1 "{FILE}"\n{kernel}', **more)

@@ -37,3 +37,13 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     reader.join(10)
     assert got == [b"data"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_the_umask_and_the_caller_say_who_may_read(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        open_to_group, private = keep(tmp_path / "a", b""), keep(tmp_path / "b", b"", mode=0o600)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(open_to_group.stat().st_mode) == 0o640
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600

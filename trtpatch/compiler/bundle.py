@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch import __version__
+from trtpatch.compiler.diagnosis import Kernel
 from trtpatch.compiler.includes import by_file
-from trtpatch.compiler.units import Compile, Cubin, Kernel, Unit, options_of
+from trtpatch.compiler.options import options_of
+from trtpatch.compiler.units import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.keep import as_name, keep
+from trtpatch.unit import Unit
 
 MANIFEST = "bundle.json"
 _FORMAT = 1

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtpatch.compiler.entries import pack, publish, unpack
+from trtpatch.compiler.entries import pack, unpack
 from trtpatch.errors import CompileError
+from trtpatch.keep import PART, keep
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ class Cubins:
         while self._writing:
             path = self._writing / _file_name(key, suffix)
             try:
-                publish(path, packed)
+                keep(path, packed, mode=0o600)
             except OSError as error:
                 self._fall_back(error)
             else:
@@ -266,7 +267,7 @@ def _scan(folder: Path) -> Iterator[Stored]:
                 if match:
                     label = match["label"]
                     yield Stored(folder / file.name, label, status.st_size, status.st_mtime)
-                elif file.name.endswith(".part") and time.time() - status.st_mtime > _ABANDONED_S:
+                elif file.name.endswith(PART) and time.time() - status.st_mtime > _ABANDONED_S:
                     Path(file).unlink()
 
 

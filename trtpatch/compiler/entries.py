@@ -2,8 +2,8 @@
 
 The compiler's bytes come first and untouched, so NVIDIA's tools, the driver and `dlopen` read the
 file as it lies; a trailer after them holds the whole key, notes and a checksum. One file means that
-one `os.replace` publishes an entry: processes that compile the same kernel at once leave one good
-entry, whoever comes last.
+an entry is there as a whole or not at all: processes that compile the same kernel at once leave one
+good entry, whoever comes last.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,15 +58,3 @@ def notes_of(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return {}
     return notes if isinstance(notes, Mapping) else {}
-
-
-def publish(path: Path, packed: bytes) -> None:
-    """Write beside `path`, then rename over it: a reader sees the old file or the whole new one."""
-    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(packed)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
