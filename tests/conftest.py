@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ def assets() -> Path:
     if not (Path(folder) / "models").is_dir():
         pytest.fail(f"TRTPATCH_ASSETS is {folder!r}, which has no folder models/")
     return Path(folder).resolve()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """Let what the tests start be interrupted; a shell's background jobs ignore it, heirs too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -69,12 +69,14 @@ def test_a_recording_gives_what_cpu_gives(folder: Path, photos: list[np.ndarray]
     save_recording(folder / "frames.npz", info=loaded.engine.info, frames=frames)
     path = write(folder, "engine: {path: frames.npz}\n")
     with trtpatch.load(path, executor="cpu") as cpu, trtpatch.load(path, executor="gpu") as gpu:
+        found_any = False
         for photo in photos:
             expected, found = cpu(photo)[0], gpu(photo)[0]
-            assert len(expected)
+            found_any |= len(expected) > 0
             np.testing.assert_array_equal(found.anchors, expected.anchors)
             same(found, expected, pixels=1e-2, score=1e-5)
             assert found.counters == expected.counters
+        assert found_any
 
 
 def test_a_real_engine_against_onnx_runtime(assets: Path) -> None:
