@@ -19,7 +19,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"one query, one class, {name}", queries(2, 1, 1, dtype), {}, MODEL)
     small = queries(2, 35, 3)
     yield Case("no candidate", small, {"score_threshold": 1.0}, MODEL)
-    yield Case("all pass", small, {"score_threshold": -1.0}, MODEL)
+    yield Case("all pass", small, {"score_threshold": 0.0}, MODEL)
     zeros = {name: array * 0 for name, array in small.items()}
     yield Case("at the threshold", zeros, {"score_threshold": 0.5}, MODEL)
     not_finite = queries(2, 35, 3)

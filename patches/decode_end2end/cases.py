@@ -18,7 +18,7 @@ def cases() -> Iterator[Case]:
     further = np.concatenate([head(2, 35), np.full((2, 35, 32), 9, np.float32)], axis=2)
     yield Case("32 further columns", {"head": further})
     yield Case("no candidate", {"head": head(2, 35)}, {"score_threshold": 1.0})
-    yield Case("all pass", {"head": head(2, 35)}, {"score_threshold": -1.0})
+    yield Case("all pass", {"head": head(2, 35)}, {"score_threshold": 0.0})
     at_threshold = head(2, 35)
     at_threshold[..., 4] = 0.25
     yield Case("at the threshold", {"head": at_threshold})

@@ -16,7 +16,7 @@ def cases() -> Iterator[Case]:
         yield case(f"rows of 35 cells, {name}", 2, 3, (112, 560), dtype=dtype)
         yield case(f"one class, two levels, {name}", 7, 1, (64, 32), strides=(16, 32), dtype=dtype)
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = level(2, 4, (4, 4))
     equal[:, 0] = equal[:, 5:] = 1.0
     yield Case("equal classes", {"head": [equal]}, {}, {"model": (64, 64)})

@@ -21,7 +21,7 @@ def cases() -> Iterator[Case]:
     yield case("plain distances from corners, four levels", 2, 3, (100, 64), **plain)
     yield case("logits", 2, 4, (64, 64), scores="logit")
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = levels(2, 4, (64, 64))
     equal["classes"] = [np.full_like(level, 0.25) for level in equal["classes"]]
     yield Case("equal classes", equal, {"score_threshold": 0.2}, {"model": (64, 64)})

@@ -20,7 +20,7 @@ def cases() -> Iterator[Case]:
     yield case("plain distances from middles", 2, 3, (64, 64), R=1, offset=0.5, shift=-0.5)
     yield case("logits", 2, 4, (64, 64), scores="logit")
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = rows(2, 4, (64, 64))
     equal[..., :4] = 0.25
     yield Case("equal classes", {"head": equal}, {"score_threshold": 0.2}, {"model": (64, 64)})

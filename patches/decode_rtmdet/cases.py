@@ -21,7 +21,7 @@ def cases() -> Iterator[Case]:
         yield case(f"one class, {name}", 7, 1, (64, 32), dtype=dtype)
     yield case("bins", 1, 4, (64, 64), bins=17, distances="strides", scores="probability")
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = levels(2, 4, (64, 64))
     equal["classes"] = [np.zeros_like(level) for level in equal["classes"]]
     yield Case("equal classes", equal, shapes={"model": (64, 64)})

@@ -21,7 +21,7 @@ def cases() -> Iterator[Case]:
         yield case(f"a batch, {name}", 7, 3, (48, 64), dtype=dtype)
     yield case("priors that are not clipped", 2, 7, (48, 64), clip=False, variances=[0.2, 0.5])
     yield case("no candidate", 2, 3, (48, 64), score_threshold=1.0)
-    yield case("all pass", 2, 3, (48, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 3, (48, 64), score_threshold=0.0)
     equal = heads(2, anchors((48, 64), **DEFAULT), 3)
     equal["scores"][...] = 0.25
     yield Case("equal classes", equal, {"score_threshold": 0.2}, {"model": (48, 64)})

@@ -18,10 +18,10 @@ def cases() -> Iterator[Case]:
         yield Case(f"one class, {name}", {"head": head(2, 33, 1, dtype=dtype)})
         yield Case(f"one anchor, {name}", {"head": head(1, 1, 3, dtype=dtype)})
     yield Case("no candidate", {"head": head(2, 64, 4)}, {"score_threshold": 1.0})
-    yield Case("all pass", {"head": head(2, 2100, 4)}, {"score_threshold": -1.0})
+    yield Case("all pass", {"head": head(2, 2100, 4)}, {"score_threshold": 0.0})
     yield Case("equal classes", {"head": np.full((1, 40, 45), 0.75, np.float32)})
     yield Case("at the threshold", {"head": np.full((1, 40, 7), 0.5, np.float32)})
-    yield Case("logits", {"head": head(1, 40, 4) * 8 - 7}, {"score_threshold": -4.0})
+    yield Case("negative scores", {"head": head(1, 40, 4) * 8 - 7}, {"score_threshold": 0.0})
     yield Case("not finite", {"head": not_finite()})
 
 

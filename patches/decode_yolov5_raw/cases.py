@@ -20,7 +20,7 @@ def cases() -> Iterator[Case]:
         yield case(f"rows of 35 cells, {name}", 2, 3, (56, 280), **one)
         yield case(f"one class, {name}", 7, 1, (64, 32), dtype=dtype)
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = [level * 0 for level in levels(2, 4, (64, 64))]
     yield Case("equal classes", {"head": equal}, {"score_threshold": 0.2}, {"model": (64, 64)})
     yield Case("at the threshold", {"head": equal}, {}, {"model": (64, 64)})

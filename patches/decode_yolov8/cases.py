@@ -21,10 +21,10 @@ def cases() -> Iterator[Case]:
         yield Case(f"one class, {name}", {"head": head(2, 1, 33, dtype=dtype)})
         yield Case(f"one anchor, {name}", {"head": head(1, 5, 1, dtype=dtype)})
     yield Case("no candidate", {"head": head(2, 4, 64)}, {"score_threshold": 1.0})
-    yield Case("all pass", {"head": head(2, 4, 2100)}, {"score_threshold": -1.0})
+    yield Case("all pass", {"head": head(2, 4, 2100)}, {"score_threshold": 0.0})
     yield Case("equal classes", {"head": np.full((1, 44, 40), 0.5, np.float32)})
     yield Case("at the threshold", {"head": np.full((1, 6, 40), 0.25, np.float32)})
-    yield Case("logits", {"head": head(1, 4, 40) * 8 - 7}, {"score_threshold": -4.0})
+    yield Case("negative scores", {"head": head(1, 4, 40) * 8 - 7}, {"score_threshold": 0.0})
     yield Case("not finite", {"head": not_finite()})
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trtpatch.verify import Case
 
-ALL = {"score_threshold": -1.0}
+ALL = {"score_threshold": 0.0}
 
 
 def cases() -> Iterator[Case]:
@@ -20,6 +20,7 @@ def cases() -> Iterator[Case]:
     straight = head(1, 2, 40)
     straight[0, -1] = np.tile(np.float32([0, np.pi / 2, np.pi, -np.pi / 2]), 10)
     yield Case("straight", {"head": straight}, ALL)
+    yield Case("no candidate", {"head": head(1, 2, 40)}, {"score_threshold": 1.0})
     yield Case("at the threshold", {"head": np.full((1, 6, 40), 0.25, np.float32)}, every(0.25))
     angles = head(1, 2, 40)
     angles[0, -1, :20] = np.nan

@@ -19,7 +19,7 @@ def cases() -> Iterator[Case]:
         yield case(f"one class, {name}", 7, 1, (64, 32), dtype=dtype)
     yield case("four levels of 8 bins", 1, 33, (128, 64), strides=(8, 16, 32, 64), R=8)
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
     equal = [level * 0 for level in levels(2, 4, (64, 64))]
     yield Case("equal classes", {"head": equal}, shapes={"model": (64, 64)})
     yield Case("at the threshold", {"head": equal}, {"score_threshold": 0.5}, {"model": (64, 64)})

@@ -20,7 +20,7 @@ def cases() -> Iterator[Case]:
     yield case("one cell a level", 1, 5, (64, 64), strides=(64,))
     yield case("four levels of 8 bins", 1, 33, (128, 64), bins=8, strides=(8, 16, 32, 64))
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 4, (160, 160), score_threshold=-1.0)
+    yield case("all pass", 2, 4, (160, 160), score_threshold=0.0)
     equal = levels(1, 20, (64, 64))
     equal["classes"] = [np.zeros_like(level) for level in equal["classes"]]
     yield Case("equal classes", equal, shapes={"model": (64, 64)})

@@ -19,7 +19,7 @@ def cases() -> Iterator[Case]:
     yield case("four levels", 1, 3, (128, 64), {"strides": [8, 16, 32, 64]})
     yield case("one level, stride 5", 1, 3, (20, 30), {"strides": [5]})
     yield case("no candidate", 2, 4, (64, 64), {"score_threshold": 1.0})
-    yield case("all pass", 2, 4, (160, 160), {"score_threshold": -1.0})
+    yield case("all pass", 2, 4, (160, 160), {"score_threshold": 0.0})
     not_finite = head(2, 84, 10)
     not_finite[0, :20, 4:] = 0.75
     not_finite[0, 1, 8] = not_finite[0, 2, 4] = not_finite[0, 3, 2] = not_finite[0, 4, 0] = np.nan

@@ -17,7 +17,7 @@ def cases() -> Iterator[Case]:
         yield case(f"35 classes, one level, {name}", 2, 35, (56, 72), strides=[8], dtype=dtype)
         yield case(f"a batch, {name}", 7, 1, (64, 32), dtype=dtype)
     yield case("no candidate", 2, 1, (64, 64), score_threshold=1.0)
-    yield case("all pass", 2, 1, (64, 64), score_threshold=-1.0)
+    yield case("all pass", 2, 1, (64, 64), score_threshold=0.0)
     equal = levels(2, 3, (64, 64))
     for name in ("classes", "objectness"):
         equal[name] = [np.full_like(level, 0.5) for level in equal[name]]

@@ -148,7 +148,7 @@ def test_deim_as_the_model_with_its_postprocessor(assets, photos):
         inputs = {"images": image, "orig_target_sizes": np.int64([[width, height]])}
         out = infer(assets / "models/deimv2_atto_320_dequant.onnx", inputs, logits, boxes)
         queries = {"logits": out[logits], "boxes": out[boxes]}
-        port = run("decode_detr", queries, {"score_threshold": -1.0}, {"model": (320, 320)})
+        port = run("decode_detr", queries, {"score_threshold": 0.0}, {"model": (320, 320)})
         found = run("select_topk", {**port, "geometry": geometry}, {"max_detections": 300})
         whole = {name: out[name].reshape(300, -1).squeeze() for name in ("scores", "labels")}
         clipped = np.clip(out["boxes"].reshape(300, 4), 0, [width, height] * 2)

@@ -114,6 +114,7 @@ def test_runtime_parameter(folder: Path) -> None:
     [
         ("scor_threshold=0.4", "Did you mean 'score_threshold'?"),
         ("iou_threshold=4", "expected 0.0 to 1.0, found 4"),
+        ("score_threshold=25", "expected 0.0 to 1.0, found 25"),
         ("iou_threshold=nan", "expected a finite number"),
         (f"iou_threshold={'9' * 400}", "expected a finite number"),
         ("max_detections=0", "expected 1 or more, found 0"),
@@ -127,6 +128,13 @@ def test_runtime_parameter(folder: Path) -> None:
 )
 def test_wrong_setting(folder: Path, setting: str, said: str) -> None:
     assert said in invoke("run", "p.yaml", "a.png", "--set", setting, code=2).stderr
+
+
+def test_a_threshold_in_percent(folder: Path) -> None:
+    with (folder / "p.yaml").open("a") as file:
+        file.write("params:\n  decode_yolov8: {score_threshold: 25}\n")
+    said = "p.yaml:4:36: decode_yolov8: score_threshold: expected 0.0 to 1.0, found 25"
+    assert said in invoke("run", "p.yaml", "a.png", code=2).stderr
 
 
 def test_times_of_each_stage(folder: Path) -> None:

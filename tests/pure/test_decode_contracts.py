@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.patch_runs import read
+from trtpatch.catalog import Catalog
 from trtpatch.errors import MatchError
 from trtpatch.unit import make_unit
 from trtpatch.verify import Case, load_cases, plan_case
@@ -54,3 +55,11 @@ def test_a_default_reaches_the_kernel_with_the_type_of_its_parameter():
     assert "float priors[20];" in text
     assert "int strides[4];" in text
     assert text.count("priors_count =") == 1
+
+
+def test_score_thresholds_have_a_range():
+    catalog = Catalog()
+    params = [catalog.patch(name).spec.params for name in catalog.names]
+    found = [one["score_threshold"] for one in params if "score_threshold" in one]
+    assert len(found) > 10
+    assert {(spec.min, spec.max) for spec in found} == {(0.0, 1.0)}

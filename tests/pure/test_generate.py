@@ -77,7 +77,7 @@ def test_a_failing_case_is_made_smaller():
     def fails(case):
         return bool(np.isnan(case.inputs["head"]).any())
 
-    found = smallest(patch, own, fails, count=32, seed=0)
+    found = smallest(patch, own, fails, count=32, seed=4)
     assert found is not None
     assert fails(found)
     assert found.inputs["head"].size <= min(case.inputs["head"].size for case in own)

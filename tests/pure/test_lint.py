@@ -75,7 +75,7 @@ MISTAKES = [
      "candidates_boxes has no tolerance"),
     ("patch.yaml", "kind: decode", "kind: decoed", "kind", "Did you mean 'decode'?"),
     ("patch.yaml", "kind: decode", "kind: select", "kind", "take the port candidates and geometry"),
-    ("patch.yaml", "runtime: true", "runtime: true\n    min: 0.125", "untried", "at 0.125"),
+    ("patch.yaml", "min: 0.0", "min: 0.125", "untried", "at 0.125"),
     ("reference.py", "def decode_example", "def decode_exmple", "reference",
      "no function decode_example(args)"),
     ("reference.py", "args.head[n]", "args.haed[n]", "unknown-field", "Did you mean 'head'?"),

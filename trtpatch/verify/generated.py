@@ -25,7 +25,7 @@ from trtpatch.verify.contents import SPECIAL, STYLES, engine_tensor, frames, kee
 from trtpatch.verify.forms import MAX_ELEMENTS, Draw, Form, baked, draw_form, draw_value, form_of
 
 _PREFIX = "generated"
-_MISSING = "hypothesis, which makes up cases, is not installed: pip install 'trtpatch[verify]'"
+_MISSING = "hypothesis, which makes up cases, is not installed: pip install hypothesis"
 _CASES_A_FORM = 4
 _SHRINK_S = 40.0
 

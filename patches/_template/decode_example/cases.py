@@ -14,7 +14,7 @@ def cases() -> Iterator[Case]:
     yield Case("half precision", {"head": head(2, 35, 3, np.float16)})
     yield Case("one anchor, one class", {"head": head(1, 1, 1)})
     yield Case("no candidate", {"head": head(2, 35, 3)}, {"score_threshold": 1.0})
-    yield Case("all pass", {"head": head(2, 35, 3)}, {"score_threshold": -1.0})
+    yield Case("all pass", {"head": head(2, 35, 3)}, {"score_threshold": 0.0})
     equal = head(1, 35, 3)
     equal[..., 4:] = 0.25
     yield Case("equal to the threshold", {"head": equal})
