@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,17 +97,26 @@ def read_image(path: Path) -> np.ndarray[Any, Any]:
     """Read an image file as `[H, W, 3]` uint8 RGB, turned upright as its EXIF data says.
 
     Raises:
-        InputError: the file is missing, empty, truncated or no image.
+        InputError: the file is missing, empty, truncated, no image, or so large that Pillow takes
+            it for an attack.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         if path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty; expected an image")
-        with Image.open(path) as image:
-            return _rgb(ImageOps.exif_transpose(image), image.format)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large pictures, which are read, and of odd tags
+            with Image.open(path) as image:
+                return _rgb(ImageOps.exif_transpose(image), image.format)
     except InputError:
         raise
+    except Image.DecompressionBombError:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        raise InputError(
+            f"{path}: the picture has more than {most:,} pixels, which files are read up to. Scale"
+            " it down, or give it as an array"
+        ) from None
     except UnidentifiedImageError:
         raise InputError(f"{path}: not an image that Pillow can read") from None
     except FileNotFoundError:

@@ -275,10 +275,14 @@ def find_rule(info: EngineInfo, registries: Sequence[Path]) -> tuple[RuleReport 
     inputs, outputs = map(_with_batch, (info.inputs, info.outputs))
     if not outputs:
         return None, "its outputs are not known"
-    open_tensor = next((one for one in (*inputs, *outputs) if -1 in one.shape), None)
-    if open_tensor:
-        hint = "a pipeline file can set them with 'input_shape' or 'profile'"
-        return None, f"sizes are left open by {open_tensor}; {hint}"
+    for tensor in inputs:
+        if -1 in tensor.shape:
+            hint = "a pipeline file can set them with 'input_shape' or 'profile'"
+            return None, f"sizes are left open by input {tensor}; {hint}"
+    for tensor in outputs:
+        if -1 in tensor.shape:
+            hint = "'trtpatch check' on a pipeline file with this engine measures them"
+            return None, f"the file does not tell all sizes of output {tensor}; {hint}"
     try:
         found = match(Catalog(registries).rules, inputs, outputs).rule
     except MatchError as error:

@@ -5,11 +5,13 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
 import trtpatch
+from tests.tiny_model import save_tiny
 from trtpatch.cli import main
 from trtpatch.errors import InputError
 
@@ -200,6 +202,18 @@ def test_inspect_an_onnx_file_with_metadata(assets: Path) -> None:
     assert report["rule"]["name"] == "yolov8"
     assert len(report["engine"]["metadata"]["names"]) == 80
     assert report["engine"]["metadata"]["stride"] == 32
+
+
+def test_inspect_says_whose_sizes_are_open(tmp_path: Path) -> None:
+    model = str(save_tiny(tmp_path / "tiny.onnx"))
+    open_input = "sizes are left open by input images float32 [1, 3, -1, -1]; a pipeline file can"
+    assert open_input in invoke("inspect", model).stdout
+    fixed = onnx.load(save_tiny(tmp_path / "tiny.onnx", batch=1, size=(64, 96)))
+    fixed.graph.output[0].type.tensor_type.shape.dim[2].dim_param = "anchors"
+    onnx.save(fixed, model)
+    text = invoke("inspect", model).stdout
+    assert "does not tell all sizes of output head float32 [1, 7, -1]; 'trtpatch check'" in text
+    assert "input_shape" not in text
 
 
 def test_build_and_inspect_a_plan(folder: Path) -> None:

@@ -130,6 +130,16 @@ def test_levels_of_no_known_range_are_refused(tmp_path, dtype):
         read_image(path)
 
 
+def test_a_large_picture_is_read_and_a_larger_one_refused(tmp_path, monkeypatch):
+    path = tmp_path / "large.png"
+    Image.new("L", (50, 40)).save(path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1500)  # above which Pillow warns
+    assert read_image(path).shape == (40, 50, 3)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+    with pytest.raises(InputError, match=r"large\.png: the picture has more than 1,000 pixels"):
+        read_image(path)
+
+
 def test_a_file_on_which_a_decoder_gives_up_in_its_own_way(tmp_path):
     """Pillow's AVIF decoder raises RuntimeError, which its documentation does not have."""
     file = io.BytesIO()

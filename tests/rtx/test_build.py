@@ -253,6 +253,12 @@ def test_the_flavour_is_found():
         choose("tensorrtx")
 
 
+def test_a_flavour_that_only_runs_plans_is_no_builder(relu):
+    for name in ("tensorrt_lean", "tensorrt_dispatch"):
+        with pytest.raises(EngineError, match=f"{name} runs plans and builds none"):
+            open_engine(relu, gpu=True, flavour=name)
+
+
 def test_a_plan_of_another_flavour_is_not_tried(relu, tmp_path):
     plan = cached_build(relu, cache_dir=tmp_path)
     with pytest.raises(EngineError, match=r"built by TensorRT-RTX .*, which TensorRT lean"):

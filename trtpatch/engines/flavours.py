@@ -25,6 +25,7 @@ class Flavour:
         packages: where pip finds it.
         library: how the file name of its shared library begins.
         family: the family of plans that it runs, as `planfile.Header` names it.
+        runs_only: whether it has no builder, by design.
     """
 
     module: str
@@ -32,18 +33,27 @@ class Flavour:
     packages: str
     library: str
     family: str
+    runs_only: bool = False
 
 
 FLAVOURS: tuple[Flavour, ...] = (
     Flavour("tensorrt", "TensorRT", "tensorrt", "libnvinfer.so", "tensorrt"),
     Flavour("tensorrt_rtx", "TensorRT-RTX", "tensorrt-rtx", "libtensorrt_rtx.so", "tensorrt_rtx"),
-    Flavour("tensorrt_lean", "TensorRT lean", "tensorrt-lean", "libnvinfer_lean.so", "tensorrt"),
+    Flavour(
+        "tensorrt_lean",
+        "TensorRT lean",
+        "tensorrt-lean",
+        "libnvinfer_lean.so",
+        "tensorrt",
+        runs_only=True,
+    ),
     Flavour(
         "tensorrt_dispatch",
         "TensorRT dispatch",
         "tensorrt-dispatch",
         "libnvinfer_dispatch.so",
         "tensorrt",
+        runs_only=True,
     ),
 )
 
@@ -102,6 +112,13 @@ def choose(name: str, *, family: str = "", builds: bool = False) -> Found:
         names = ", ".join(flavour.module for flavour in FLAVOURS)
         raise EngineError(f"no TensorRT flavour is called {name!r}; there are: auto, {names}")
     wanted = [flavour for flavour in FLAVOURS if name in ("auto", flavour.module)]
+    if builds:
+        wanted = [flavour for flavour in wanted if not flavour.runs_only]
+    if not wanted:
+        builders = " or ".join(flavour.module for flavour in FLAVOURS if not flavour.runs_only)
+        raise EngineError(
+            f"{name} runs plans and builds none. An ONNX file takes flavour {builders}, or auto"
+        )
     if family not in ("", "unknown"):
         wanted = [flavour for flavour in wanted if flavour.family == family]
     found = [find(flavour) for flavour in wanted]
