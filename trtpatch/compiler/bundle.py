@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trtpatch import __version__
 from trtpatch.compiler.diagnosis import Kernel
@@ -21,7 +21,9 @@ from trtpatch.compiler.options import options_of
 from trtpatch.compiler.units import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.keep import as_name, keep
-from trtpatch.unit import Unit
+
+if TYPE_CHECKING:
+    from trtpatch.unit import Unit
 
 MANIFEST = "bundle.json"
 _FORMAT = 1

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from trtpatch.errors import CompileError
-from trtpatch.unit import Unit
+
+if TYPE_CHECKING:
+    from trtpatch.unit import Unit
 
 _ALWAYS = ("--std=c++17", "--restrict", "--generate-line-info", "--ptxas-options=-v")
 _EXACT = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--fmad=false")

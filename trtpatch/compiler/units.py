@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trtpatch.compiler import diagnosis, nvrtc
 from trtpatch.compiler.cubins import Cubins, Entry, key_of
@@ -19,7 +19,9 @@ from trtpatch.compiler.diagnosis import CHECK, Kernel
 from trtpatch.compiler.includes import stray_includes
 from trtpatch.compiler.options import options_of
 from trtpatch.errors import CompileError, Problem
-from trtpatch.unit import Unit
+
+if TYPE_CHECKING:
+    from trtpatch.unit import Unit
 
 log = logging.getLogger(__name__)
 
