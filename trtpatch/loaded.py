@@ -14,7 +14,7 @@ from pathlib import Path
 from trtpatch import engines, executors
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.bundle import Bundle
-from trtpatch.engines.build import BuildOptions
+from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError, MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes

@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from trtpatch.engines import open_engine
-from trtpatch.engines.build import BuildOptions, build
+from trtpatch.engines.build import build
 from trtpatch.engines.inspection import inspect
+from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError
 
 pytest.importorskip("tensorrt_rtx")

@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from trtpatch.engines import open_engine
-from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.inspection import inspect
+from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError
 
 FLOAT = TensorProto.FLOAT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trtpatch.engines import EngineInfo, Metadata, Tensor, open_engine
-from trtpatch.engines.build import BuildOptions
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.recorded import RecordedFrame, save_recording
 from trtpatch.errors import EngineError
 

@@ -13,10 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.tiny_model import save_tiny
 from trtpatch.engines import open_engine
-from trtpatch.engines.build import BuildOptions, build, cached_build
+from trtpatch.engines.build import build, cached_build
 from trtpatch.engines.device import find_gpu
 from trtpatch.engines.flavours import available, choose
 from trtpatch.engines.inspection import inspect
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.planfile import read_plan
 from trtpatch.errors import EngineError
 

@@ -41,7 +41,8 @@ def command(
     engine.
     """
     from trtpatch.cli.tables import amount
-    from trtpatch.engines.build import BuildOptions, build
+    from trtpatch.engines.build import build
+    from trtpatch.engines.options import BuildOptions
     from trtpatch.errors import InputError
     from trtpatch.keep import keep
 

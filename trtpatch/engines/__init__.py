@@ -20,7 +20,7 @@ from trtpatch.errors import EngineError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trtpatch.engines.build import BuildOptions
+    from trtpatch.engines.options import BuildOptions
 
 _log = logging.getLogger("trtpatch.engines")
 
@@ -191,8 +191,8 @@ def open_engine(
     Raises:
         EngineError: the file cannot be read, is of another kind, or does not run here.
     """
-    from trtpatch.engines.build import BuildOptions
     from trtpatch.engines.files import content_of, read_file, what_is
+    from trtpatch.engines.options import BuildOptions
     from trtpatch.engines.ort import OrtEngine
     from trtpatch.engines.planfile import read_plan
     from trtpatch.engines.recorded import RecordedEngine

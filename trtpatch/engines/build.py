@@ -13,16 +13,17 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtpatch.engines import InputShape, Profile, Shape, Tensor
+from trtpatch.engines import Shape, Tensor
 from trtpatch.engines.cache import engine_cache
 from trtpatch.engines.device import Gpu, current, find_gpu
 from trtpatch.engines.flavours import Found, choose
 from trtpatch.engines.metadata import json_prefix
 from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.planfile import read_plan
 from trtpatch.engines.shapes import bounds_of, named_shapes, with_shapes
 from trtpatch.engines.trtlog import explain, log_of, quote
@@ -38,42 +39,6 @@ _CACHE_FORMAT = 2
 _TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 """Recorded in a plan, which then wants the same value where it runs."""
 _TURING_ENDS = (8, 0)
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """In which shapes an engine runs, and how its plan is built.
-
-    Attributes:
-        flavour: of TensorRT; `auto` takes the first that builds.
-        tf32: whether float32 layers may multiply with 10 bits of mantissa on the matrix units.
-        float16: whether layers may run in half precision. Flavours that keep the types of the ONNX
-            file cannot; the plan then carries a note that says so.
-        workspace_bytes: most scratch memory of a layer; 0 leaves it to TensorRT.
-        input_shape: shapes instead of those that the ONNX file declares: by input name, or one
-            for the only input with that many axes; -1 leaves a size open.
-        profile: smallest, best and largest shape of the inputs with open sizes: likewise.
-        batch: pictures at once, at most, where the file leaves that open and no profile tells.
-        compute_capabilities: names such as `SM89`, for a flavour that builds for chosen GPUs; empty
-            for its default.
-        version_compatible: whether later versions, and the lean runtime, may run the plan.
-    """
-
-    flavour: str = "auto"
-    tf32: bool = True
-    float16: bool = False
-    workspace_bytes: int = 0
-    input_shape: InputShape = None
-    profile: Profile = None
-    batch: int | None = None
-    compute_capabilities: tuple[str, ...] = ()
-    version_compatible: bool = False
-
-    def unheeded(self, why: str, *names: str) -> tuple[str, ...]:
-        """A note on those of the named options that were asked for and play no part."""
-        plain = BuildOptions()
-        asked = [name for name in names if getattr(self, name) != getattr(plain, name)]
-        return (f"without effect: {', '.join(asked)}; {why}",) if asked else ()
 
 
 def build(path: str | Path, options: BuildOptions | None = None, *, device: int = 0) -> bytes:

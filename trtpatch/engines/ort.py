@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from trtpatch.engines import EngineInfo, Shape, Tensor
-from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.shapes import bounds_of, check_shapes, named_shapes, ready_info, with_shapes
 from trtpatch.errors import EngineError
 

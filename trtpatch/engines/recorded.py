@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from trtpatch.engines import EngineInfo, Shape, Tensor
-from trtpatch.engines.build import BuildOptions
 from trtpatch.engines.files import content_of, read_file, what_is
 from trtpatch.engines.metadata import Metadata
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.shapes import check_shapes
 from trtpatch.errors import EngineError
 from trtpatch.keep import keep

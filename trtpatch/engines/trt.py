@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch.engines import Bounds, EngineInfo, Shape, Tensor
-from trtpatch.engines.build import NOTES, BuildOptions
+from trtpatch.engines.build import NOTES
 from trtpatch.engines.context import TrtContext
 from trtpatch.engines.device import Gpu, current, gpu_for, refuse_foreign_context
 from trtpatch.engines.flavours import FLAVOURS, Found, choose
+from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.planfile import UNKNOWN, PlanFile, read_plan
 from trtpatch.engines.rtx import KernelCache, runtime_config
 from trtpatch.engines.shapes import check_shapes, narrowed
