@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,7 @@ _SHAPES: dict[FrameLayout, str] = {
     "rgb-planar": "[3, height, width]",
     "bgr-planar": "[3, height, width]",
 }
+_ABSENT: Any = object()
 _LUMA = np.array([19595, 38470, 7471], np.int32)
 """Parts of red, green and blue in 65536 of gray, as Pillow has them."""
 _MOST = 2**31 - 1
@@ -142,37 +142,36 @@ def _rgb(image: Image, file_format: str | None) -> np.ndarray[Any, Any]:
 
 def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
     place = f"image {index + 1} of {count}"
+    if isinstance(image, np.ndarray):
+        if isinstance(image, np.ma.MaskedArray):
+            raise InputError(f"{place}: a masked array; give one without, such as image.filled(0)")
+        return _host_frame(np.asarray(image), layout, place)
     if isinstance(image, (str, os.PathLike)):
         return _host_frame(arrange(read_image(Path(image)), layout), layout, place)
-    if isinstance(image, np.ma.MaskedArray):
-        raise InputError(f"{place}: a masked array; give one without, such as image.filled(0)")
-    if isinstance(image, np.ndarray):
+    try:
+        return _foreign_frame(image, layout, place)
+    except InputError:
+        raise
+    except Exception as error:  # its own code, or its description of its memory, fails
+        what = f"{type(image).__name__} cannot be taken as an array"
+        raise InputError(f"{place}: {what}: {type(error).__name__}: {error}") from error
+
+
+def _foreign_frame(image: Any, layout: FrameLayout, place: str) -> Frame:
+    """Take an object of another library."""
+    if type(image).__module__.startswith("PIL."):  # it knows its own channels
+        return _host_frame(arrange(_rgb(image, None), layout), layout, place)
+    interface = getattr(image, "__cuda_array_interface__", _ABSENT)
+    if interface is not _ABSENT:
+        return _device_frame(image, interface, layout, place)
+    if hasattr(image, "__array_interface__"):
         return _host_frame(np.asarray(image), layout, place)
-    with _foreign(image, place):
-        if type(image).__module__.startswith("PIL."):  # it knows its own channels
-            return _host_frame(arrange(_rgb(image, None), layout), layout, place)
-        if hasattr(image, "__cuda_array_interface__"):
-            return _device_frame(image, image.__cuda_array_interface__, layout, place)
-        if hasattr(image, "__array_interface__"):
-            return _host_frame(np.asarray(image), layout, place)
-        if hasattr(image, "__dlpack_device__"):
-            return _from_dlpack(image, layout, place)
+    if hasattr(image, "__dlpack_device__"):
+        return _from_dlpack(image, layout, place)
     raise InputError(
         f"{place}: expected a path or an array {_SHAPES[layout]} of uint8,"
         f" found {type(image).__name__}"
     )
-
-
-@contextmanager
-def _foreign(image: object, place: str) -> Iterator[None]:
-    """Name the object whose own code, or description of its memory, fails."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        what = f"{type(image).__name__} cannot be taken as an array"
-        raise InputError(f"{place}: {what}: {type(error).__name__}: {error}") from error
 
 
 def _host_frame(pixels: np.ndarray[Any, Any], layout: FrameLayout, place: str) -> Frame:

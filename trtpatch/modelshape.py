@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trtpatch.engines import EngineInfo, Shape, Tensor
 from trtpatch.errors import EngineError
@@ -16,8 +16,7 @@ _OPEN = -1
 _USUAL_STRIDE = 32
 
 
-@dataclass(frozen=True)
-class ModelShape:
+class ModelShape(NamedTuple):
     """What tells the shapes apart that one engine runs in.
 
     Attributes:

@@ -142,11 +142,13 @@ def _allocate(buffer: Buffer) -> np.ndarray[Any, Any]:
 def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:
     """Write the batch's pointers and sizes; unused places get zeros."""
     table, sizes = arrays["frame_images"], arrays["frame_sizes"]
-    table[...] = 0
-    sizes[...] = 0
+    table[len(frames) :] = 0
+    sizes[len(frames) :] = 0
     for index, frame in enumerate(frames):
         table[index] = frame.address
-        sizes[index] = frame.height, frame.width, frame.pitch
+        sizes[index, 0] = frame.height
+        sizes[index, 1] = frame.width
+        sizes[index, 2] = frame.pitch
 
 
 def run_engine(
