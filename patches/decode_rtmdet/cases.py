@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.samples import levels
 from trtpatch.verify import Case
 
 
@@ -22,7 +23,7 @@ def cases() -> Iterator[Case]:
     yield case("bins", 1, 4, (64, 64), bins=17, distances="strides", scores="probability")
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
     yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
-    equal = levels(2, 4, (64, 64))
+    equal = levels(2, 4, (64, 64), bins=1)
     equal["classes"] = [np.zeros_like(level) for level in equal["classes"]]
     yield Case("equal classes", equal, shapes={"model": (64, 64)})
     yield Case("at the threshold", equal, {"score_threshold": 0.5}, {"model": (64, 64)})
@@ -45,31 +46,9 @@ def case(
     return Case(name, inputs, params, {"model": model})
 
 
-def levels(
-    images: int,
-    classes: int,
-    model: tuple[int, int],
-    *,
-    bins: int = 1,
-    strides: tuple[int, ...] = (8, 16, 32),
-    dtype: type[np.floating] = np.float32,
-) -> dict[str, list[np.ndarray]]:
-    """Logits of each level; a tenth of the anchors score above 0.25."""
-    random = np.random.default_rng(classes)
-    boxes, scores = [], []
-    for stride in strides:
-        height, width = model[0] // stride, model[1] // stride
-        sides = random.normal(0, 2, (images, 4 * bins, height, width))
-        boxes.append((np.abs(sides) if bins == 1 else sides).astype(dtype))
-        logits = random.normal(-6, 1, (images, classes, height, width))
-        logits[random.random(logits.shape) < 0.1 / classes] += 6
-        scores.append(logits.astype(dtype))
-    return {"boxes": boxes, "classes": scores}
-
-
 def not_finite() -> dict[str, list[np.ndarray]]:
     """NaN and infinity in logits and distances, of anchors above the threshold and below it."""
-    inputs = levels(2, 4, (64, 64))
+    inputs = levels(2, 4, (64, 64), bins=1)
     for boxes, classes in zip(inputs["boxes"][:2], inputs["classes"][:2], strict=True):
         classes[0, :, 0] = 0.5  # the first row is above
         classes[0, :, 1] = -5.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.samples import levels
 from trtpatch.verify import Case
 
 
@@ -20,7 +21,7 @@ def cases() -> Iterator[Case]:
     yield case("four levels of 8 bins", 1, 33, (128, 64), strides=(8, 16, 32, 64), R=8)
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
     yield case("all pass", 2, 4, (64, 64), score_threshold=0.0)
-    equal = [level * 0 for level in levels(2, 4, (64, 64))]
+    equal = [level * 0 for level in joined(2, 4, (64, 64))]
     yield Case("equal classes", {"head": equal}, shapes={"model": (64, 64)})
     yield Case("at the threshold", {"head": equal}, {"score_threshold": 0.5}, {"model": (64, 64)})
     yield Case("not finite", {"head": not_finite()}, shapes={"model": (64, 64)})
@@ -38,35 +39,21 @@ def case(
 ) -> Case:
     """A case for a model of that height and width in pixels."""
     bins = params.get("R", 16)
-    head = levels(images, classes, model, bins=bins, strides=strides, dtype=dtype)
+    head = joined(images, classes, model, bins=bins, strides=strides, dtype=dtype)
     return Case(name, {"head": head}, params, {"model": model})
 
 
-def levels(
-    images: int,
-    classes: int,
-    model: tuple[int, int],
-    *,
-    bins: int = 16,
-    strides: tuple[int, ...] = (8, 16, 32),
-    dtype: type[np.floating] = np.float32,
+def joined(
+    images: int, classes: int, model: tuple[int, int], *, bins: int = 16, **more: Any
 ) -> list[np.ndarray]:
-    """Logits of each level; a tenth of the anchors score above 0.25."""
-    random = np.random.default_rng(classes)
-    head = []
-    for stride in strides:
-        size = images, model[0] // stride, model[1] // stride
-        sides = random.normal(0, 2, (4 * bins, *size))
-        logits = random.normal(-6, 1, (classes, *size))
-        logits[random.random(logits.shape) < 0.1 / classes] += 6
-        level = np.concatenate([np.abs(sides) if bins == 1 else sides, logits])
-        head.append(level.swapaxes(0, 1).astype(dtype))
-    return head
+    """Each level `[images, 4 * bins + classes, H, W]`; a tenth of the anchors score above 0.25."""
+    head = levels(images, classes, model, bins=bins, **more)
+    return [np.concatenate(level, axis=1) for level in zip(*head.values(), strict=True)]
 
 
 def not_finite() -> list[np.ndarray]:
     """NaN and infinity in logits and bins, of anchors above the threshold and below it."""
-    head = levels(2, 4, (64, 64))
+    head = joined(2, 4, (64, 64))
     for level in head[:2]:
         level[0, 64:, 0] = 0.5  # the first row is above
         level[0, 64:, 1] = -5.0

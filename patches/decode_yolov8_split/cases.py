@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from trtpatch.samples import levels
 from trtpatch.verify import Case
 
 
@@ -21,7 +22,7 @@ def cases() -> Iterator[Case]:
     yield case("four levels of 8 bins", 1, 33, (128, 64), bins=8, strides=(8, 16, 32, 64))
     yield case("no candidate", 2, 4, (64, 64), score_threshold=1.0)
     yield case("all pass", 2, 4, (160, 160), score_threshold=0.0)
-    equal = levels(1, 20, (64, 64))
+    equal = levels(1, 20, (64, 64), bins=16)
     equal["classes"] = [np.zeros_like(level) for level in equal["classes"]]
     yield Case("equal classes", equal, shapes={"model": (64, 64)})
     yield Case("at the threshold", equal, {"score_threshold": 0.5}, {"model": (64, 64)})
@@ -44,31 +45,9 @@ def case(
     return Case(name, inputs, params, {"model": model})
 
 
-def levels(
-    images: int,
-    classes: int,
-    model: tuple[int, int],
-    *,
-    bins: int = 16,
-    strides: tuple[int, ...] = (8, 16, 32),
-    dtype: type[np.floating] = np.float32,
-) -> dict[str, list[np.ndarray]]:
-    """Logits of each level; a tenth of the anchors score above 0.25."""
-    random = np.random.default_rng(classes)
-    boxes, scores = [], []
-    for stride in strides:
-        height, width = model[0] // stride, model[1] // stride
-        sides = random.normal(0, 2, (images, 4 * bins, height, width))
-        boxes.append((np.abs(sides) if bins == 1 else sides).astype(dtype))
-        logits = random.normal(-6, 1, (images, classes, height, width))
-        logits[random.random(logits.shape) < 0.1 / classes] += 6
-        scores.append(logits.astype(dtype))
-    return {"boxes": boxes, "classes": scores}
-
-
 def not_finite() -> dict[str, list[np.ndarray]]:
     """NaN and infinity in logits and bins, of anchors above the threshold and below it."""
-    inputs = levels(2, 10, (64, 64), strides=(8, 16))
+    inputs = levels(2, 10, (64, 64), bins=16, strides=(8, 16))
     for boxes, classes in zip(inputs["boxes"], inputs["classes"], strict=True):
         classes[0, :, 0] = 0.5  # the first row is above
         classes[0, :, 1] = -5.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.samples import candidates
 from trtpatch.verify import Case
 
 Boxes = Sequence[Sequence[float]]
@@ -57,34 +58,10 @@ def cases() -> Iterator[Case]:
 def case(
     name: str, *images: tuple[Boxes, Sequence[float]], classes: int = 1, **params: Any
 ) -> Case:
-    """Candidates in a shuffled order, two neighbours of a class; anchors count from 100."""
-    random = np.random.default_rng(len(name))
-    room = max(1, *(len(scores) for _, scores in images)) + 2
-    inputs = poisoned(len(images), room)
-    for n, (boxes, scores) in enumerate(images):
-        count = len(scores)
-        slots = random.permutation(count)
-        inputs["candidates_boxes"][n, slots] = np.reshape(boxes, (count, 4))
-        inputs["candidates_scores"][n, slots] = scores
-        inputs["candidates_classes"][n, slots] = np.arange(count) // 2 % classes
-        inputs["candidates_anchors"][n, slots] = 100 + np.arange(count)
-        inputs["candidates_count"][n] = count
-        inputs["candidates_nans"][n] = n
+    """Candidates of so many images."""
+    inputs = candidates(*images, classes=classes, seed=len(name))
     aware = "" if params.get("class_aware", True) else ", any class"
     return Case(f"{name}, {len(images)} images{aware}", inputs, params)
-
-
-def poisoned(images: int, room: int) -> dict[str, np.ndarray]:
-    """An empty candidates port whose free rows would be seen if read, and a geometry."""
-    return {
-        "candidates_boxes": np.full((images, room, 4), 77, np.float32),
-        "candidates_scores": np.full((images, room), 77, np.float32),
-        "candidates_classes": np.zeros((images, room), np.int32),
-        "candidates_anchors": np.full((images, room), 7777, np.int32),
-        "candidates_count": np.zeros(images, np.int32),
-        "candidates_nans": np.zeros(images, np.int32),
-        "geometry": np.tile(np.float32([1.7, 1.3, 3, 5, 1000, 700]), (images, 1)),
-    }
 
 
 def grid(count: int) -> np.ndarray:
@@ -107,13 +84,10 @@ def crowd(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def several_classes_an_anchor(anchors: int) -> Case:
     """Anchors of one score under three classes each, as from a head with several labels a box."""
     count = 3 * anchors
-    inputs = poisoned(1, count + 2)
-    slots = np.random.default_rng(0).permutation(count)
-    anchor, label = np.divmod(np.arange(count), 3)
-    inputs["candidates_boxes"][0, slots] = grid(anchors)[anchor]
-    inputs["candidates_scores"][0, slots] = 0.5
-    inputs["candidates_classes"][0, slots] = label
-    inputs["candidates_anchors"][0, slots] = anchor
-    inputs["candidates_count"][0] = count
+    inputs = candidates((np.repeat(grid(anchors), 3, axis=0), np.full(count, 0.5)))
+    index = inputs["candidates_anchors"][0, :count] - 100
+    inputs["candidates_anchors"][0, :count], inputs["candidates_classes"][0, :count] = (
+        index // 3, index % 3,
+    )  # fmt: skip
     params = {"max_detections": count}
     return Case(f"several classes an anchor, {anchors} anchors", inputs, params)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.samples import candidates
 from trtpatch.verify import Case
 
 
@@ -30,28 +31,13 @@ def cases() -> Iterator[Case]:
 
 
 def case(name: str, *images: tuple[np.ndarray, Any], **params: Any) -> Case:
-    """Candidates in a shuffled order, of three classes; free rows would be seen if read."""
-    random = np.random.default_rng(len(name))
-    count = max(len(scores) for _, scores in images)
-    room = count + 102
-    inputs = {
-        "candidates_boxes": np.full((len(images), room, 4), 77, np.float32),
-        "candidates_scores": np.full((len(images), room), 77, np.float32),
-        "candidates_classes": np.zeros((len(images), room), np.int32),
-        "candidates_anchors": np.full((len(images), room), 7777, np.int32),
-        "candidates_count": np.int32([len(scores) for _, scores in images]),
-        "candidates_nans": np.arange(len(images), dtype=np.int32),
-        "rectangles": np.full((len(images), room, 5), np.nan, np.float32),
-        "geometry": np.tile(np.float32([1.7, 1.3, 3, 5, 1000, 700]), (len(images), 1)),
-    }
+    """Candidates of three classes, and rectangles of their anchors."""
+    upright = [(around(rectangles), scores) for rectangles, scores in images]
+    inputs = candidates(*upright, spare=102, seed=len(name))  # anchors count from 100
+    room = inputs["candidates_scores"].shape[1]
+    inputs["rectangles"] = np.full((len(images), room, 5), np.nan, np.float32)
     for n, (rectangles, scores) in enumerate(images):
-        slots = random.permutation(len(scores))
-        anchors = 100 + np.arange(len(scores))
-        inputs["candidates_boxes"][n, slots] = around(rectangles)
-        inputs["candidates_scores"][n, slots] = scores
-        inputs["candidates_classes"][n, slots] = np.arange(len(scores)) // 2 % 3
-        inputs["candidates_anchors"][n, slots] = anchors
-        inputs["rectangles"][n, anchors] = rectangles
+        inputs["rectangles"][n, 100 : 100 + len(scores)] = rectangles
     return Case(name, inputs, params)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtpatch.samples import candidates
 from trtpatch.verify import Case
 
 
@@ -35,28 +36,9 @@ def cases() -> Iterator[Case]:
     yield several
 
 
-def case(
-    name: str, *images: tuple[Sequence[Sequence[float]], Sequence[float]], **params: Any
-) -> Case:
-    """Candidates in a shuffled order, of three classes; free rows would be seen if read."""
-    random = np.random.default_rng(len(name))
-    room = max(1, *(len(scores) for _, scores in images)) + 2
-    inputs = {
-        "candidates_boxes": np.full((len(images), room, 4), 77, np.float32),
-        "candidates_scores": np.full((len(images), room), 77, np.float32),
-        "candidates_classes": np.zeros((len(images), room), np.int32),
-        "candidates_anchors": np.full((len(images), room), 7777, np.int32),
-        "candidates_count": np.int32([len(scores) for _, scores in images]),
-        "candidates_nans": np.arange(len(images), dtype=np.int32),
-        "geometry": np.tile(np.float32([1.7, 1.3, 3, 5, 1000, 700]), (len(images), 1)),
-    }
-    for n, (boxes, scores) in enumerate(images):
-        slots = random.permutation(len(scores))
-        inputs["candidates_boxes"][n, slots] = np.reshape(boxes, (-1, 4))
-        inputs["candidates_scores"][n, slots] = scores
-        inputs["candidates_classes"][n, slots] = np.arange(len(scores)) // 2 % 3
-        inputs["candidates_anchors"][n, slots] = 100 + np.arange(len(scores))
-    return Case(name, inputs, params)
+def case(name: str, *images: tuple[Any, Sequence[float]], **params: Any) -> Case:
+    """Candidates of three classes."""
+    return Case(name, candidates(*images, seed=len(name)), params)
 
 
 def crowd(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
