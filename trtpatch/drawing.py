@@ -21,12 +21,16 @@ _LINES_IN_HEIGHT = 36
 _MAX_FONT_PX = 48
 _TINT = 0.45
 """Part of the color in a pixel that is tinted."""
+_SURE = 0.5
+"""Confidence above which a key point is drawn."""
 _MOST_HIDDEN = 1 / 3
 """Part of a box that a name may lie on."""
 
 
 def draw(pixels: Array, found: Detections | Classification | Segmentation) -> Image:
-    """Draw every object's box, name and score, and tint its mask; what scores best lies on top.
+    """Draw every object's box, name, score and key points, and tint its mask.
+
+    What scores best lies on top.
 
     Args:
         pixels: `[H, W, 3]` uint8 RGB, the picture that was looked at.
@@ -41,7 +45,8 @@ def draw(pixels: Array, found: Detections | Classification | Segmentation) -> Im
     if isinstance(found, Detections):
         picture = Image.fromarray(_tint_objects(pixels, found))
         boxes = [tuple(box) for box in found.boxes.tolist()]
-        _outline(picture, boxes, found.labels.tolist())
+        _outline(picture, _corners(found), found.labels.tolist())
+        _mark(picture, found)
         _write_names(picture, boxes, found)
         return picture
     if isinstance(found, Classification):
@@ -59,12 +64,45 @@ def _font_px(picture: Image) -> int:
     return max(11, min(_MAX_FONT_PX, min(picture.size) // _LINES_IN_HEIGHT))
 
 
-def _outline(picture: Image, boxes: Sequence[_Box], labels: Sequence[int]) -> None:
+def _corners(found: Detections) -> Array:
+    """`[M, 4, 2]`, x y of the corners of each object's box, or of its turned one."""
+    if found.rotated is None:
+        return found.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
+    x, y, width, height, angle = found.rotated.T
+    along = np.stack([np.cos(angle), np.sin(angle)], axis=1) * width[:, None] / 2
+    across = np.stack([-np.sin(angle), np.cos(angle)], axis=1) * height[:, None] / 2
+    signs = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    centre = np.stack([x, y], axis=1)
+    limit = 2 * max(found.width, found.height)
+    corners = np.stack([centre + a * along + b * across for a, b in signs], axis=1)
+    within: Array = np.nan_to_num(np.clip(corners, -limit, limit))
+    return within
+
+
+def _outline(picture: Image, corners: Array, labels: Sequence[int]) -> None:
     from PIL import ImageDraw
 
-    pen = ImageDraw.Draw(picture)
-    for box, label in reversed(list(zip(boxes, labels, strict=True))):
-        pen.rectangle(box, outline=_color(label), width=_line(picture))
+    pen, line = ImageDraw.Draw(picture), _line(picture)
+    for four, label in reversed(list(zip(corners.tolist(), labels, strict=True))):
+        if four[0][1] == four[1][1]:  # upright: with corners that are sharp
+            pen.rectangle((*four[0], *four[2]), outline=_color(label), width=line)
+        else:
+            points = [tuple(corner) for corner in four]
+            pen.line([*points, *points[:2]], fill=_color(label), width=line, joint="curve")
+
+
+def _mark(picture: Image, found: Detections) -> None:
+    """A dot at each key point that is more likely there than not."""
+    from PIL import ImageDraw
+
+    if found.keypoints is None:
+        return
+    pen, radius = ImageDraw.Draw(picture), _line(picture)
+    for points, label in reversed(list(zip(found.keypoints.tolist(), found.labels, strict=True))):
+        color = _color(int(label))
+        for x, y, confidence in points:
+            if confidence > _SURE and 0 <= x <= found.width and 0 <= y <= found.height:
+                pen.ellipse((x - radius, y - radius, x + radius, y + radius), color, _ink(color))
 
 
 def _write_names(picture: Image, boxes: Sequence[_Box], found: Detections | Classification) -> None:

@@ -239,7 +239,7 @@ class Loaded:
     ) -> Match:
         rule, chain = self.spec.rule, self.spec.chain
         if rule is None and chain is None:
-            return match(self.catalog.rules, inputs, outputs)
+            return match(self.catalog.rules, inputs, outputs, self.engine.info.metadata)
         with _blamed(document, "rule"):
             named = self.catalog.rule(rule) if rule is not None else None
         patches = []
@@ -248,7 +248,7 @@ class Loaded:
                 patches += [self.catalog.patch(name)] if name != ENGINE else []
         try:
             if named is not None:
-                return fit(named, inputs, outputs)
+                return fit(named, inputs, outputs, self.engine.info.metadata, named=True)
             return match_chain(chain or (), patches, self.spec.bind, inputs, outputs)
         except MatchError as error:
             who = f"rule {rule} ({named.place})" if named else f"the chain of {self.path}"

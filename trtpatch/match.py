@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
+from trtpatch.engines.metadata import Metadata
 from trtpatch.errors import MatchError
 from trtpatch.modelshape import is_picture
 from trtpatch.spec.dims import format_shape, solve_shapes
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
-from trtpatch.spec.registry import ENGINE, TensorPattern
+from trtpatch.spec.registry import ENGINE, TensorPattern, Told
 from trtpatch.spec.validate import choose
 
 
@@ -24,6 +26,7 @@ class Match:
 
     Attributes:
         symbols: values that the rule's symbols have in this engine.
+        told: whether the engine's metadata say what the rule asks them for.
     """
 
     chain: tuple[str, ...]
@@ -31,10 +34,19 @@ class Match:
     outputs: Mapping[str, tuple[str, ...]]
     rule: Rule | None = None
     symbols: Mapping[str, Value] = field(default_factory=dict)
+    told: bool = False
 
 
-def match(rules: Sequence[Rule], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Match:
-    """The one rule that fits an engine.
+_SILENT = Metadata()
+
+
+def match(
+    rules: Sequence[Rule],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    metadata: Metadata = _SILENT,
+) -> Match:
+    """The one rule that fits an engine; one that its metadata speak for goes before others.
 
     Raises:
         MatchError: no rule fits, or more than one; the message shows what was compared.
@@ -42,17 +54,18 @@ def match(rules: Sequence[Rule], inputs: Sequence[Tensor], outputs: Sequence[Ten
     fitting, misses = [], []
     for rule in rules:
         try:
-            fitting.append(fit(rule, inputs, outputs))
+            fitting.append(fit(rule, inputs, outputs, metadata))
         except MatchError as error:
             misses.append((rule, str(error)))
+    fitting = [one for one in fitting if one.told] or fitting
     if len(fitting) == 1:
         return fitting[0]
     shown = "\n".join(f"  {_describe(t)}" for t in outputs)
     if fitting:
         chosen = "\n".join(f"  {_describe_rule(m.rule)}" for m in fitting if m.rule)
         raise MatchError(
-            f"{len(fitting)} rules fit this engine, which gives\n{shown}\n{chosen}\n"
-            "Name one in the pipeline file with 'rule:'."
+            f"{len(fitting)} rules fit this engine, which gives\n{shown}\n"
+            f"Name the one that is meant in the pipeline file:\n{chosen}"
         )
     tried = "\n".join(f"  {rule.spec.name} ({rule.place}): {why}" for rule, why in misses)
     raise MatchError(
@@ -61,16 +74,56 @@ def match(rules: Sequence[Rule], inputs: Sequence[Tensor], outputs: Sequence[Ten
     )
 
 
-def fit(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Match:
+def fit(
+    rule: Rule,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    metadata: Metadata = _SILENT,
+    *,
+    named: bool = False,
+) -> Match:
     """Give an engine's tensors the names of a rule; every output must have its place.
+
+    Args:
+        rule: the rule.
+        inputs, outputs: the engine's tensors.
+        metadata: what its exporter said.
+        named: whether the user asks for this rule, whatever the exporter said.
 
     Raises:
         MatchError: they do not fit, or fit in more than one way.
     """
     spec = rule.spec
-    names, symbols = _fit(spec.inputs, spec.outputs, inputs, outputs, spec.where, all_outputs=True)
+    told, symbols = _told(spec.metadata, metadata, refuses=not named)
+    starts = [symbols] if named or told else []
+    if not told:
+        starts.append({**spec.usual, **symbols})
+    names, symbols = _fit(
+        spec.inputs, spec.outputs, inputs, outputs, spec.where, starts=starts, all_outputs=True
+    )
     given, made = ({n: names[n] for n in side} for side in (spec.inputs, spec.outputs))
-    return Match(spec.chain, given, made, rule, symbols)
+    return Match(spec.chain, given, made, rule, symbols, told)
+
+
+def _told(
+    wanted: Mapping[str, Told], metadata: Metadata, *, refuses: bool
+) -> tuple[bool, Mapping[str, Value]]:
+    """Whether an engine's metadata say all that a rule asks for, and values of symbols by them."""
+    symbols: dict[str, Value] = {}
+    for key, value in wanted.items():
+        said = metadata.extra.get(key)
+        if said is None:
+            continue
+        try:
+            if not isinstance(value, str):
+                symbols = solve_shapes([(key, value, json.loads(said))], symbols)
+            elif said != value:
+                raise ValueError
+        except (TypeError, ValueError, RecursionError):
+            if refuses:
+                shown = value if isinstance(value, str) else format_shape(value)
+                raise MatchError(f"wants metadata {key}: {shown}; they say {said}") from None
+    return bool(wanted) and wanted.keys() <= metadata.extra.keys(), symbols
 
 
 def match_chain(
@@ -108,7 +161,7 @@ def match_chain(
             f"'bind' names {unknown[0]!r}, which no patch of the chain takes from the engine or"
             f" gives to it.{choose(unknown[0], [*gives, *takes])}"
         )
-    names, _ = _fit(gives, takes, inputs, outputs, (), all_outputs=False, begins=begins)
+    names, _ = _fit(gives, takes, inputs, outputs, (), begins=begins)
     return Match(chain, {n: names[n] for n in gives}, {n: names[n] for n in takes})
 
 
@@ -137,16 +190,22 @@ def _fit(
     outputs: Sequence[Tensor],
     where: Sequence[Expression],
     *,
-    all_outputs: bool,
+    starts: Sequence[Mapping[str, Value]] = ({},),
+    all_outputs: bool = False,
     begins: Collection[str] = (),
 ) -> tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]:
     """The one way to give each pattern its tensors, and the symbols' values.
 
-    The symbols of a contract are its own: `begins` has the first pattern of each.
+    What is known of the symbols beforehand is tried in the order of `starts`. The symbols of a
+    contract are its own: `begins` has the first pattern of each.
     """
     patterns = [*gives.items(), *takes.items()]
     pools = [inputs] * len(gives) + [outputs] * len(takes)
-    found = list(_assignments(patterns, pools, model_sizes(inputs), where, begins))
+    sizes = model_sizes(inputs)
+    for known in starts:
+        found = list(_assignments(patterns, pools, {**sizes, **known}, where, begins))
+        if found:
+            break
     wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
     if not found:
         condition = f" where {', '.join(map(str, where))}" if where else ""
@@ -253,4 +312,4 @@ def _describe(tensor: Tensor) -> str:
 
 def _describe_rule(rule: Rule) -> str:
     wanted = ", ".join(f"{name} {format_shape(p.shape)}" for name, p in rule.spec.outputs.items())
-    return f"{rule.spec.name} ({rule.place}) wants {wanted}"
+    return f"rule: {rule.spec.name} # {wanted}: {rule.spec.help} ({rule.place})"

@@ -246,6 +246,7 @@ class RuleReport:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     where: tuple[str, ...]
+    metadata: Mapping[str, str]
     chain: tuple[str, ...]
     params: Mapping[str, Mapping[str, object]]
 
@@ -260,6 +261,10 @@ def describe_rule(rule: Rule) -> RuleReport:
         inputs={name: format_shape(one.shape) for name, one in spec.inputs.items()},
         outputs={name: format_shape(one.shape) for name, one in spec.outputs.items()},
         where=tuple(map(str, spec.where)),
+        metadata={
+            key: one if isinstance(one, str) else format_shape(one)
+            for key, one in spec.metadata.items()
+        },
         chain=spec.chain,
         params=spec.params,
     )
@@ -284,7 +289,7 @@ def find_rule(info: EngineInfo, registries: Sequence[Path]) -> tuple[RuleReport 
             hint = "'trtpatch check' on a pipeline file with this engine measures them"
             return None, f"the file does not tell all sizes of output {tensor}; {hint}"
     try:
-        found = match(Catalog(registries).rules, inputs, outputs).rule
+        found = match(Catalog(registries).rules, inputs, outputs, info.metadata).rule
     except MatchError as error:
         return None, str(error)
     return (describe_rule(found), "") if found else (None, "")

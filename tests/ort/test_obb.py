@@ -67,11 +67,9 @@ def test_a_pipeline_gives_the_rectangles(tmp_path: Path, assets: Path) -> None:
     model = tmp_path / "obb.onnx"
     onnx.save(with_random_weights(assets / GRAPH), model)
     path = tmp_path / "pipeline.yaml"
-    chain = ["resize_letterbox", "engine", "decode_yolov8_obb", "select_nms_rotated"]
-    params = {"decode_yolov8_obb": {"score_threshold": 1e-5}}
-    engine = {"path": str(model), "kind": "ort"}
-    path.write_text(json.dumps({"engine": engine, "chain": chain, "params": params}), "utf-8")
+    path.write_text(json.dumps({"engine": {"path": str(model), "kind": "ort"}}), "utf-8")
     with trtpatch.load(path, executor="cpu") as pipeline:
+        pipeline.set(score_threshold=1e-5)
         frame = np.random.default_rng(0).integers(0, 255, (320, 640, 3), np.uint8)
         found = pipeline(frame)[0]
     assert found.rotated is not None

@@ -135,6 +135,7 @@ def _show_rule(rule: RuleReport) -> None:
     rows += [("in", f"{name} {form}") for name, form in rule.inputs.items()]
     rows += [("out", f"{name} {form}") for name, form in rule.outputs.items()]
     rows += [("where", condition) for condition in rule.where]
+    rows += [("metadata", f"{key}: {text}") for key, text in rule.metadata.items()]
     rows.append(("chain", ", ".join(rule.chain)))
     for patch, params in rule.params.items():
         given = ", ".join(f"{name} = {tables.value(value)}" for name, value in params.items())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.dtypes import Dtype
@@ -43,6 +43,11 @@ def _engine_once(chain: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Chain = Annotated[tuple[str, ...], Listed, AfterValidator(_engine_once)]
+Told = Annotated[
+    Union[str, tuple[Dim, ...]],
+    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+]
+"""A text, or whole numbers as a shape has them."""
 
 
 class RuleSpec(Schema):
@@ -58,6 +63,12 @@ class RuleSpec(Schema):
     """What the engine's outputs look like; each must have its place."""
     where: Annotated[tuple[Dim, ...], Listed] = ()
     """Conditions that the symbols of the shapes must meet."""
+    metadata: dict[str, Told] = {}
+    """What the exporter wrote into such an engine: a text, or a list of whole numbers, which may be
+    symbols as in shapes. It must not say otherwise; where it says all of this, the rule goes before
+    those that do not ask for it."""
+    usual: dict[Name, int] = {}
+    """Values of symbols where the exporter does not say what `metadata` asks for."""
     chain: Chain
     """Names of patches in order, with the word engine in its place."""
     params: dict[str, dict[str, Any]] = {}
@@ -68,6 +79,9 @@ class RuleSpec(Schema):
     def _conditions(self) -> RuleSpec:
         shapes = (pattern.shape for pattern in (*self.inputs.values(), *self.outputs.values()))
         known = FRAMEWORK_SIZES.union(*(dim.names for shape in shapes for dim in shape))
+        for name in self.usual:
+            if name not in known:
+                raise ValueError(f"usual: no shape has {name}.{choose(name, known)}")
         for condition in self.where:
             for name in sorted(condition.names - known):
                 raise ValueError(
