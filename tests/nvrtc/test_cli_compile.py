@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.command import invoke
 from tests.reloads import Project, edit
 from tests.tiny_model import save_tiny
 from trtpatch.ahead import plan_ahead, units_of
-from trtpatch.cli import main
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.errors import CompileError
 from trtpatch.executors import gpu_found
@@ -32,12 +31,6 @@ def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pro
     monkeypatch.setenv("TRTPATCH_CACHE", str(cache))
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path, engine="kind: trt")
-
-
-def invoke(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == code, done.output
-    return done
 
 
 def compile_bundle(*more: str) -> str:

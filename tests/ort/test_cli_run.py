@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from click.testing import CliRunner, Result
 from PIL import Image
 
 import trtpatch
+from tests.command import invoke
 from tests.tiny_model import save_tiny
-from trtpatch.cli import main
 from trtpatch.errors import InputError
 
 PHOTO = "000000007281.jpg"
@@ -34,13 +33,6 @@ def folder(assets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     )
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def invoke(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def iou(a: tuple[float, ...], b: tuple[float, ...]) -> float:

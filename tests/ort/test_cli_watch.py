@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from click.testing import CliRunner
 from PIL import Image
 
+from tests.command import invoke
 from tests.reloads import PICTURE, Project, edit
 from trtpatch import watch
-from trtpatch.cli import main
 
 pytest.importorskip("watchfiles")
 
@@ -118,6 +117,5 @@ def test_watchfiles_is_named_where_it_is_missing(
 ) -> None:
     monkeypatch.setattr(watch.importlib.util, "find_spec", lambda _: None)
     monkeypatch.chdir(project.pipeline.parent)
-    done = CliRunner().invoke(main, ["run", "pipeline.yaml", "photo.png", "--watch"])
-    assert done.exit_code == 2
+    done = invoke("run", "pipeline.yaml", "photo.png", "--watch", code=2)
     assert "pip install 'trtpatch[watch]'" in done.stderr

@@ -4,40 +4,13 @@ import json
 
 import cv2
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from onnx import numpy_helper
 
+from tests.graphs import infer, noise, with_random_weights
 from tests.nms_operator import operator
 from tests.patch_runs import kept, run
-
-
-def infer(model, image, *extra):
-    """Run an ONNX model on the CPU; `extra` are inner tensors to give besides its outputs."""
-    for name in extra:
-        model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {session.get_inputs()[0].name: image})
-
-
-def with_random_weights(path, seed=0):
-    """A graph whose large weights were taken out, filled with seeded values of order one."""
-    model = onnx.load(path)
-    random = np.random.default_rng(seed)
-    for tensor in model.graph.initializer:
-        if tensor.doc_string == "random":
-            scale = np.sqrt(2 / max(1, np.prod(tensor.dims[1:])))
-            values = random.standard_normal(tuple(tensor.dims)) * scale
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-            tensor.CopyFrom(numpy_helper.from_array(values.astype(dtype), tensor.name))
-    return model
-
-
-def noise(height, width):
-    return np.random.default_rng(1).random((1, 3, height, width), dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +61,9 @@ def test_yolov8_as_the_graph_with_suppression_inside(assets):
     inner = next(
         n.output[0] for n in model.graph.node if n.op_type == "Concat" and "Sigmoid" in n.input[1]
     )
-    outputs, head = infer(model, noise(640, 640), inner)
-    rows = outputs[0][outputs[0, :, 4] > 0]
+    found = infer(model, {"images": noise(640, 640)}, inner)
+    head, rows = found[inner], found["output0"][0]
+    rows = rows[rows[:, 4] > 0]
     assert 20 < len(rows) < 300
     xyxy = head[0, :4].copy()  # this export has corners where decode_yolov8 wants centre and size
     head[0, :2], head[0, 2:4] = (xyxy[:2] + xyxy[2:]) / 2, xyxy[2:] - xyxy[:2]
@@ -104,9 +78,8 @@ def test_yolov8_as_the_graph_with_suppression_inside(assets):
 
 
 def test_yolov5_as_suppression_by_the_operator(assets):
-    (head,) = infer(
-        with_random_weights(assets / "graphs" / "yolov5s_classic.onnx"), noise(640, 640)
-    )
+    model = with_random_weights(assets / "graphs" / "yolov5s_classic.onnx")
+    head = infer(model, {"images": noise(640, 640)})["output0"]
     table = head[0, :, 4:5] * head[0, :, 5:]
     threshold = np.float32(np.sort(table.max(axis=1))[-600])
     boxes = head[0, :, :4].copy()

@@ -7,13 +7,12 @@ import onnx
 import onnxruntime
 import pytest
 import scipy.special
-from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 import trtpatch
+from tests.command import invoke
 from tests.patch_runs import run
-from trtpatch.cli import main
 from trtpatch.errors import InputError
 
 SIZE = (64, 96)
@@ -165,26 +164,19 @@ def test_a_picture_without_room_says_so(tmp_path):
         assert small.labels.shape == (40, 50)
 
 
-def test_the_command_line_shows_classes(tmp_path):
-    Image.fromarray(picture(50, 70)).save(tmp_path / "photo.png")
-    photo = str(tmp_path / "photo.png")
-    path = write_pipeline(classifier(tmp_path / "c.onnx"), "classify_topk", top=2)
-    ran = CliRunner().invoke(main, ["run", str(path), photo, "--executor", "cpu"])
-    assert ran.exit_code == 0, ran.output
-    assert "70 x 50 px" in ran.stdout
-    assert "score" in ran.stdout
-    saved = tmp_path / "drawn.png"
-    ran = CliRunner().invoke(
-        main, ["run", str(path), photo, "--executor", "cpu", "--save", str(saved)]
-    )
-    assert ran.exit_code == 0, ran.output
-    path = write_pipeline(segmenter(tmp_path / "s.onnx"), "segment_argmax")
-    ran = CliRunner().invoke(main, ["run", str(path), photo, "--executor", "cpu"])
-    assert ran.exit_code == 0, ran.output
-    assert "pixels" in ran.stdout
-    before = np.asarray(Image.open(saved)).copy()
-    ran = CliRunner().invoke(
-        main, ["run", str(path), photo, "--executor", "cpu", "--save", str(saved)]
-    )
-    assert ran.exit_code == 0, ran.output
-    assert (np.asarray(Image.open(saved)) != before).mean() > 0.9
+def test_the_command_line_shows_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(picture(50, 70)).save("photo.png")
+    arguments = ("run", "pipeline.yaml", "photo.png", "--executor", "cpu")
+    drawn = []
+    for model, patch, more in (
+        (classifier(tmp_path / "c.onnx"), "classify_topk", {"top": 2}),
+        (segmenter(tmp_path / "s.onnx"), "segment_argmax", {}),
+    ):
+        write_pipeline(model, patch, **more)
+        said = invoke(*arguments).stdout
+        assert "70 x 50 px" in said
+        assert ("score" if more else "pixels") in said
+        invoke(*arguments, "--save", f"{patch}.png")
+        drawn.append(np.asarray(Image.open(f"{patch}.png")))
+    assert (drawn[0] != drawn[1]).mean() > 0.9

@@ -4,11 +4,10 @@ import logging
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import trtpatch
+from tests.command import invoke
 from tests.tiny_model import NAMES, picture, save_tiny
-from trtpatch.cli import main
 from trtpatch.errors import EngineError, InputError
 from trtpatch.modelshape import ModelShape
 
@@ -243,6 +242,6 @@ class TestNotes:
         save_tiny(tmp_path / "tiny.onnx", size=(64, 64))
         path = tmp_path / "p.yaml"
         path.write_text("engine: {path: tiny.onnx, kind: ort, float16: true}\nsize: auto\n")
-        shown = CliRunner().invoke(main, ["check", str(path), "--executor", "cpu"]).stdout
+        shown = invoke("check", str(path), "--executor", "cpu").stdout
         assert "without effect: float16;" in shown
         assert "without effect: size;" in shown

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from trtpatch.cli import main
+from tests.command import invoke
 from trtpatch.compiler.cubins import Cubins, key_of
 from trtpatch.keep import keep
 
@@ -45,14 +44,12 @@ def filled(root: Path) -> Path:
     return root
 
 
-def invoke(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, ["cache", *arguments])
-    assert done.exit_code == code, done.output
-    return done.output
+def cache(*arguments: str, code: int = 0) -> str:
+    return invoke("cache", *arguments, code=code).output
 
 
 def test_the_list_names_each_file_the_last_used_first(filled: Path) -> None:
-    rows = json.loads(invoke("list", "--json"))
+    rows = json.loads(cache("list", "--json"))
     fields = ("cache", "name", "target", "made_by")
     assert [tuple(row[field] for field in fields) for row in rows] == [
         ("kernels", "select_nms", "sm_90", "NVRTC 13.5.37"),
@@ -67,7 +64,7 @@ def test_the_list_names_each_file_the_last_used_first(filled: Path) -> None:
 
 
 def test_the_table_has_the_same_and_the_sum(filled: Path) -> None:
-    text = invoke("list")
+    text = cache("list")
     (row,) = (line for line in text.splitlines() if line.startswith("select_nms"))
     for part in ("sm_90", "NVRTC 13.5.37", "2001-09-0", "kernels"):
         assert part in row
@@ -76,34 +73,34 @@ def test_the_table_has_the_same_and_the_sum(filled: Path) -> None:
 
 @pytest.mark.parametrize("which", ["kernels", "engines"])
 def test_clear_removes_one_and_nothing_else(filled: Path, which: str) -> None:
-    before = json.loads(invoke("list", "--json"))
+    before = json.loads(cache("list", "--json"))
     mine = [row for row in before if row["cache"] == which]
-    assert f"removed {len(mine)} files" in invoke("clear", which)
-    assert json.loads(invoke("list", "--json")) == [row for row in before if row not in mine]
-    assert invoke("list", which) == f"{filled}: 0 files, 0 B\n"
+    assert f"removed {len(mine)} files" in cache("clear", which)
+    assert json.loads(cache("list", "--json")) == [row for row in before if row not in mine]
+    assert cache("list", which) == f"{filled}: 0 files, 0 B\n"
 
 
 def test_clear_removes_all_but_what_is_not_ours(filled: Path) -> None:
-    assert "removed 5 files" in invoke("clear")
+    assert "removed 5 files" in cache("clear")
     assert [file.name for file in filled.rglob("*.*")] == ["notes.txt"]
 
 
 def test_an_empty_cache(root: Path) -> None:
-    assert invoke("list") == f"{root}: 0 files, 0 B\n"
-    assert invoke("clear") == f"{root}: removed 0 files, 0 B\n"
+    assert cache("list") == f"{root}: 0 files, 0 B\n"
+    assert cache("clear") == f"{root}: removed 0 files, 0 B\n"
 
 
 def test_a_folder_of_kernels_that_others_may_write_is_told(root: Path) -> None:
     (root / "kernels").mkdir(parents=True)
     (root / "kernels").chmod(0o777)
     for command in ("list", "clear"):
-        assert "can be written by others" in invoke(command, code=2)
-    assert invoke("list", "engines") == f"{root}: 0 files, 0 B\n"
+        assert "can be written by others" in cache(command, code=2)
+    assert cache("list", "engines") == f"{root}: 0 files, 0 B\n"
 
 
 def test_a_cache_that_is_none_is_told(root: Path) -> None:
-    assert "'kernels', 'engines'" in invoke("list", "kernel", code=2)
+    assert "'kernels', 'engines'" in cache("list", "kernel", code=2)
 
 
 def test_common_options_may_stand_at_the_end(root: Path) -> None:
-    assert invoke("list", "--debug", "-v") == f"{root}: 0 files, 0 B\n"
+    assert cache("list", "--debug", "-v") == f"{root}: 0 files, 0 B\n"

@@ -174,9 +174,9 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     arguments = ["verify", "select_nms", "--case", "no such case", "--junit"]
     with full_disk():
-        result = CliRunner().invoke(main, [*arguments, "out.xml"])
+        result = invoke(*arguments, "out.xml")
     assert result.exit_code == 2
     assert "error: out.xml: cannot be written: File too large" in result.output
-    result = CliRunner().invoke(main, [*arguments, "."])
+    result = invoke(*arguments, ".")
     assert result.exit_code == 2
     assert "error: .: cannot be written: Is a directory" in result.output

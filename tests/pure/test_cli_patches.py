@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from tests.command import invoke
 from trtpatch import builtin
-from trtpatch.cli import main
 
 CONTRACTS = {
     path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -19,14 +19,12 @@ RULES = yaml.safe_load(builtin.registry_file().read_text(encoding="utf-8"))["rul
 EXAMPLE = Path(__file__).parents[2] / "examples/centerface/registry.yaml"
 
 
-def invoke(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, ["patches", *arguments])
-    assert result.exit_code == code, result.output
-    return result
+def patches(*arguments: str, code: int = 0) -> Result:
+    return invoke("patches", *arguments, code=code)
 
 
 def test_every_patch_is_listed() -> None:
-    text = invoke().stdout
+    text = patches().stdout
     for name, contract in CONTRACTS.items():
         (line,) = (line for line in text.splitlines() if line.startswith(f"{name} "))
         assert contract["kind"] in line
@@ -35,7 +33,7 @@ def test_every_patch_is_listed() -> None:
 
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_all_of_one_contract(name: str) -> None:
-    text = invoke(name).stdout
+    text = patches(name).stdout
     for part in ("inputs", "outputs", "params"):
         assert all(one in text for one in CONTRACTS[name].get(part, {}))
     for param, spec in CONTRACTS[name].get("params", {}).items():
@@ -46,33 +44,33 @@ def test_all_of_one_contract(name: str) -> None:
 
 
 def test_json_is_the_list_and_the_one() -> None:
-    everything = json.loads(invoke("--json").stdout)
+    everything = json.loads(patches("--json").stdout)
     assert {one["name"] for one in everything} == set(CONTRACTS)
     for one in everything:
-        assert one == json.loads(invoke(one["name"], "--json").stdout)
+        assert one == json.loads(patches(one["name"], "--json").stdout)
         contract = CONTRACTS[one["name"]]
         assert [param["name"] for param in one["params"]] == list(contract.get("params", {}))
 
 
 def test_rules() -> None:
-    text = invoke("--rules").stdout
+    text = patches("--rules").stdout
     assert all(rule["name"] in text for rule in RULES)
-    one = json.loads(invoke("--rules", RULES[0]["name"], "--json").stdout)
+    one = json.loads(patches("--rules", RULES[0]["name"], "--json").stdout)
     assert one["chain"] == RULES[0]["chain"]
     assert one["place"].startswith(str(builtin.registry_file()))
 
 
 def test_a_registry_of_ones_own() -> None:
-    assert "decode_centerface" in invoke("--registry", str(EXAMPLE)).stdout
-    assert "heatmap" in invoke("decode_centerface", "--registry", str(EXAMPLE)).stdout
-    assert "centerface" in invoke("--rules", "--registry", str(EXAMPLE)).stdout
+    assert "decode_centerface" in patches("--registry", str(EXAMPLE)).stdout
+    assert "heatmap" in patches("decode_centerface", "--registry", str(EXAMPLE)).stdout
+    assert "centerface" in patches("--rules", "--registry", str(EXAMPLE)).stdout
 
 
 def test_unknown_names_are_guessed() -> None:
     name = max(CONTRACTS)
-    assert f"Did you mean {name!r}?" in invoke(f"{name}_", code=2).stderr
-    assert "no rule is called" in invoke("--rules", "nothing", code=2).stderr
-    assert "cannot be read" in invoke("--registry", "none.yaml", code=2).stderr
+    assert f"Did you mean {name!r}?" in patches(f"{name}_", code=2).stderr
+    assert "no rule is called" in patches("--rules", "nothing", code=2).stderr
+    assert "cannot be read" in patches("--registry", "none.yaml", code=2).stderr
 
 
 def test_the_mistakes_of_all_contracts_at_once(tmp_path: Path) -> None:
@@ -81,6 +79,6 @@ def test_the_mistakes_of_all_contracts_at_once(tmp_path: Path) -> None:
         contract = tmp_path / "mine" / name / "patch.yaml"
         contract.write_text(contract.read_text().replace("kind:", "knid:"))
     (tmp_path / "registry.yaml").write_text("patches: [mine]\n")
-    said = invoke("--registry", str(tmp_path / "registry.yaml"), code=2).stderr
+    said = patches("--registry", str(tmp_path / "registry.yaml"), code=2).stderr
     assert said.count("unknown key 'knid'. Did you mean 'kind'?") == 2
     assert "patch.yaml:2:1" in said

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from PIL import Image
 
+from tests.command import invoke
 from tests.full_disk import full_disk
-from trtpatch.cli import main
 from trtpatch.cli.tables import as_json
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
@@ -66,13 +65,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Image.new("RGB", (WIDTH, HEIGHT), (60, 90, 30)).save(tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def invoke(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def test_json_is_exactly_what_is_promised(folder: Path) -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from click.testing import CliRunner
 
+from tests.command import invoke
 from trtpatch import builtin
-from trtpatch.cli import main
 from trtpatch.spec import yamlfile
 from trtpatch.spec.schemas import SCHEMAS, json_schema
 
@@ -24,8 +23,7 @@ def errors_in(name: str, data: object) -> list[str]:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_committed_schema_is_in_step(name: str) -> None:
-    result = CliRunner().invoke(main, ["schema", name])
-    assert result.exit_code == 0
+    result = invoke("schema", name)
     committed = (ROOT / f"docs/schemas/{name}.schema.json").read_text(encoding="utf-8")
     assert committed == result.stdout, (
         f"run: trtpatch schema {name} > docs/schemas/{name}.schema.json"

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.command import invoke
 from trtpatch.catalog import Catalog
-from trtpatch.cli import main
 from trtpatch.lint import lint
 from trtpatch.scaffold import kinds
 from trtpatch.verify import compare, load_cases, plan_case, run_case
@@ -21,12 +20,6 @@ FILES = {"patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md"}
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def invoke(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.mark.parametrize("kind", kinds())
