@@ -46,7 +46,7 @@ def graph_rows(path: Path, photo: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8") + f"graph: {mode}\n"
         with trtpatch.load(write(path.parent, f"graph_{mode}", text)) as pipeline:
             pipeline(picture)[0]
-            executor = pipeline._executor
+            executor = pipeline._ready.last
             with executor._stream:
                 rows[f"walk, graph {mode}"] = measure.gpu_time(executor.walk)
                 engine = next(call for call in executor._walk.calls if call.name == "engine")
@@ -79,7 +79,7 @@ def host_time(pipeline: Any, cupy: Any, picture: list[np.ndarray]) -> dict[str, 
     """Time that a call holds the calling thread, with nothing to copy and the GPU idle."""
     frame = cupy.asarray(picture[0])
     cupy.cuda.Device().synchronize()
-    executor = pipeline._executor
+    executor = pipeline._ready.last
 
     def held(run: Callable[[], Any]) -> dict[str, float]:
         times = []
@@ -125,7 +125,7 @@ def threshold_for(pipeline: Any, photos: list[np.ndarray], *, candidates: int) -
     """The score that so many anchors of the first picture are above."""
     pipeline(photos)[0]
     step = next(step for step in pipeline.plan.steps if step.name == "engine")
-    head = pipeline._executor.read(next(iter(step.outputs.values())))[0]
+    head = pipeline._ready.last.read(next(iter(step.outputs.values())))[0]
     return float(np.sort(head[4:].max(0))[-candidates - 1])
 
 

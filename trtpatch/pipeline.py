@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch.errors import InputError
-from trtpatch.executors import Executor, Timings
+from trtpatch.executors import Timings
 from trtpatch.frame import as_frames
 from trtpatch.loaded import Loaded
 from trtpatch.modelshape import Size
@@ -59,11 +59,6 @@ class Pipeline:
     def notes(self) -> tuple[str, ...]:
         """What there is to know about how it runs, such as options that played no part."""
         return self._ready.notes
-
-    @property
-    def _executor(self) -> Executor:
-        """Of the shape that was run last."""
-        return self._ready.last
 
     def __call__(
         self,

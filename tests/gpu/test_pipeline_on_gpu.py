@@ -64,7 +64,7 @@ def test_a_recording_gives_what_cpu_gives(folder: Path, photos: list[np.ndarray]
     frames = []
     for photo in photos:
         pipeline(photo)
-        outputs = {n: pipeline._executor.read(b) for n, b in step.outputs.items()}
+        outputs = {n: pipeline._ready.last.read(b) for n, b in step.outputs.items()}
         frames.append(RecordedFrame(outputs, np.int32([photo.shape[:2]])))
     save_recording(folder / "frames.npz", info=loaded.engine.info, frames=frames)
     path = write(folder, "engine: {path: frames.npz}\n")

@@ -158,7 +158,7 @@ class TestSize:
         image = picture(360, 640)
         whole, cut = load(PROFILE), load(PROFILE, "size: auto")
         assert cut(image)[0].scores.max() == pytest.approx(whole(image)[0].scores.max(), abs=1e-3)
-        gains = [p._executor.read("resize_letterbox.geometry")[0, :2] for p in (whole, cut)]
+        gains = [p._ready.last.read("resize_letterbox.geometry")[0, :2] for p in (whole, cut)]
         np.testing.assert_array_equal(*gains)
 
     def test_auto_keeps_to_the_models_stride(self, load):
@@ -183,7 +183,7 @@ class TestKept:
 
     def test_what_went_is_closed(self, load):
         pipeline = load(PROFILE, "shapes: 1")
-        executor, engine = pipeline._executor, pipeline._ready._kept[ready(pipeline)[0]][0]
+        executor, engine = pipeline._ready.last, pipeline._ready._kept[ready(pipeline)[0]][0]
         pipeline(PICTURES[0], size=(64, 64))
         assert not executor.arrays
         with pytest.raises(EngineError, match="closed"):

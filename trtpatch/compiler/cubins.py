@@ -186,20 +186,11 @@ class Cubins:
         found = [stored for folder in self._reading for stored in _scan(folder)]
         return tuple(sorted(found, key=lambda stored: -stored.used))
 
-    def clear(self) -> int:
-        """Remove every entry; how many were removed."""
-        return sum(_remove(stored.path) for stored in self.list())
-
     @property
     def folder(self) -> Path | None:
         """Where entries are written; None where nothing can be written."""
         self._open()
         return self._writing
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of all entries on disk."""
-        return sum(stored.size_bytes for stored in self.list())
 
     def _open(self) -> None:
         if self._opened:
@@ -249,12 +240,9 @@ def _file_name(key: str, suffix: str) -> str:
     return f"{label}-{digest[:16]}{suffix}"
 
 
-def _remove(path: Path) -> bool:
-    try:
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # another process was faster, or the folder is read-only
         path.unlink()
-    except OSError:  # another process was faster, or the folder is read-only
-        return False
-    return True
 
 
 def _scan(folder: Path) -> Iterator[Stored]:
