@@ -206,29 +206,3 @@ def test_inspect_says_whose_sizes_are_open(tmp_path: Path) -> None:
     text = invoke("inspect", model).stdout
     assert "does not tell all sizes of output head float32 [1, 7, -1]; 'trtpatch check'" in text
     assert "input_shape" not in text
-
-
-def test_build_and_inspect_a_plan(folder: Path) -> None:
-    pytest.importorskip("tensorrt_rtx")
-    text = invoke(
-        "build", "yolox_nano_416.onnx", "-o", "m.engine", "--flavour", "tensorrt_rtx", "--no-tf32"
-    ).stdout
-    assert text.startswith("m.engine: ")
-    said = invoke("inspect", "m.engine").stdout
-    assert "built with TensorRT-RTX 1.4.0.76" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["photo.jpg", "-o", "m.engine"], "JPEG picture"),
-        (["yolox_nano_416.onnx", "-o", "none/m.engine"], "there is no such folder"),
-        (["yolox_nano_416.onnx", "-o", "m.engine", "--input-shape", "1,3,a"], "whole numbers"),
-        (["yolox_nano_416.onnx", "-o", "m.engine", "--input-shape", "3,416"], "has 2 axes"),
-    ],
-)
-def test_wrong_builds(folder: Path, arguments: list[str], said: str) -> None:
-    pytest.importorskip("tensorrt_rtx")
-    result = invoke("build", *arguments, "--flavour", "tensorrt_rtx", code=2)
-    assert said in result.stderr
-    assert not (folder / "m.engine").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +21,18 @@ import click
     help="Which TensorRT builds; the first that is installed when not given.",
 )
 @click.option(
-    "--input-shape",
-    metavar="N,C,H,W",
-    help="Shape of the picture input, instead of the one that the file declares.",
+    "--batch",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Pictures at once, at most and best, where the file leaves that open.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    metavar="[INPUT=]SHAPE",
+    multiple=True,
+    help="1x3x640x640, instead of what the file declares, -1 for a size that is open; or bounds of"
+    " the open sizes, MIN:OPT:MAX, each such a shape. For several inputs, once for each by name.",
 )
 @click.option("--no-tf32", is_flag=True, help="Full float32 in the matrix units.")
 @click.option("--float16", is_flag=True, help="Half precision, where the flavour can choose.")
@@ -30,12 +41,17 @@ def command(
     model: Path,
     output: Path,
     flavour: str,
-    input_shape: str | None,
+    batch: int | None,
+    shapes: tuple[str, ...],
     no_tf32: bool,
     float16: bool,
     device: int,
 ) -> None:
     """Build the ONNX file MODEL to a TensorRT engine.
+
+    Where MODEL leaves sizes open, the engine takes those between bounds: trtexec's --minShapes,
+    --optShapes and --maxShapes are --shape MIN:OPT:MAX here, as in
+    images=1x3x320x320:8x3x640x640:16x3x640x640.
 
     TensorRT-RTX builds on any machine. The other flavours build on the GPU that will run the
     engine.
@@ -52,8 +68,11 @@ def command(
         flavour=flavour,
         tf32=not no_tf32,
         float16=float16,
-        input_shape=_shape(input_shape) if input_shape else None,
+        batch=batch,
+        **_shapes(shapes),
     )
+    if batch and options.profile:
+        raise InputError(f"--batch {batch}: the bounds that --shape gives tell the batch already")
     plan = build(model, options, device=device)
     try:
         keep(output, plan)
@@ -62,11 +81,31 @@ def command(
     click.echo(f"{output}: {amount(len(plan))}")
 
 
-def _shape(text: str) -> tuple[int, ...]:
-    """`1,3,640,640`, also with x or blanks between, as numbers."""
+def _shapes(texts: Sequence[str]) -> dict[str, Any]:
+    """What is given as `--shape`, as `input_shape` and `profile` of the options."""
+    from trtpatch.errors import InputError
+
+    given: dict[str, dict[str, Any]] = {"input_shape": {}, "profile": {}}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        shapes = tuple(_shape(text, part) for part in sizes.split(":"))
+        if len(shapes) not in (1, 3):
+            raise InputError(f"--shape {text}: expected one shape, or three as MIN:OPT:MAX")
+        kind = given["profile" if len(shapes) == 3 else "input_shape"]
+        if name in kind or (kind and "" in (name, *kind)):
+            raise InputError(f"--shape {text}: there is another; say which input, as in images=...")
+        kind[name] = shapes if len(shapes) == 3 else shapes[0]
+    return {kind: named.get("", named) or None for kind, named in given.items()}
+
+
+def _shape(option: str, text: str) -> tuple[int, ...]:
+    """`1x3x640x640`, also with commas or blanks between, as numbers."""
     from trtpatch.errors import InputError
 
     parts = text.strip("[]").replace("x", " ").replace(",", " ").split()
-    if not parts or not all(part.isdecimal() for part in parts):
-        raise InputError(f"--input-shape {text}: expected whole numbers, such as 1,3,640,640")
-    return tuple(map(int, parts))
+    try:
+        return tuple(map(int, parts or ["none"]))
+    except ValueError:
+        raise InputError(
+            f"--shape {option}: expected whole numbers, such as 1x3x640x640, found {text!r}"
+        ) from None

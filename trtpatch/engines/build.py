@@ -59,10 +59,23 @@ def build(path: str | Path, options: BuildOptions | None = None, *, device: int 
     found = choose(options.flavour, builds=True)
     gpu = None if _portable(found.module) else _gpu_to_build_on(found, device)
     model = read_onnx(Path(path))
+    _refuse_fixed_batch(model, options)
     plan, notes = _build(model, found, options, gpu)
     for note in notes:
         _log.warning("%s: %s", model.path, note)
     return plan
+
+
+def _refuse_fixed_batch(model: OnnxFile, options: BuildOptions) -> None:
+    shapes = named_shapes(str(model.path), options.input_shape, model.inputs)
+    firsts = {tensor.shape[:1] for tensor in with_shapes(model.inputs, shapes)}
+    if options.batch is not None and not firsts & {(-1,), (options.batch,)}:
+        fixed = next(iter(model.inputs), None)
+        opened = "x".join(map(str, (-1, *fixed.shape[1:]))) if fixed else ""
+        raise EngineError(
+            f"{model.path}: batch {options.batch}, but its input {fixed} has a fixed one. --shape"
+            f" {opened} opens it, where the network can do that"
+        )
 
 
 def cached_build(
@@ -249,7 +262,9 @@ def _advice(model: OnnxFile, tensor: Tensor) -> str:
     shape = [size if size > 0 else example[i] for i, size in enumerate(tensor.shape)]
     return (
         f"{model.path}: input {tensor} leaves sizes open, and a plan needs them. "
-        f"Give its shape (input_shape: {shape}), or its bounds (profile: min, opt, max)"
+        f"Give its shape (input_shape: {shape}), or its bounds (profile: min, opt, max). "
+        f"'trtpatch build' takes --shape {'x'.join(map(str, shape))}, --shape MIN:OPT:MAX and, "
+        "where the batch alone is open, --batch"
     )
 
 
