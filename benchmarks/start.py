@@ -66,8 +66,8 @@ def write_recording(path: Path, frames: int) -> None:
 def load_kernels(pipeline: Path, bundle: Path | None) -> dict[str, float]:
     """In a process of its own: time from a plan to kernels that can be launched."""
     from trtpatch.compiler.bundle import Bundle
+    from trtpatch.compiler.compile import Compile, cubin_for
     from trtpatch.compiler.cubins import Cubins
-    from trtpatch.compiler.units import Compile, cubin_for
     from trtpatch.unit import make_unit
 
     plan = Loaded(pipeline, executor="cpu").plan

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.patch_runs import PATCHES, read
 from trtpatch import builtin
-from trtpatch.compiler.units import Cubin, compile_unit
+from trtpatch.compiler.compile import Cubin, compile_unit
 from trtpatch.unit import make_unit
 from trtpatch.verify import Case, load_cases, plan_case
 

@@ -18,9 +18,9 @@ from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError, MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
+from trtpatch.params import check_params, read_labels
 from trtpatch.plan import Plan
 from trtpatch.planner import make_plan
-from trtpatch.settings import check_params, read_labels
 from trtpatch.spec import yamlfile
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.pipeline import EngineSpec, PipelineSpec

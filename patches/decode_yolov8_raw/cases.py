@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.samples import levels
 from trtpatch.verify import Case
+from trtpatch.verify.samples import levels
 
 
 def cases() -> Iterator[Case]:

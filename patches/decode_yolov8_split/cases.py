@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trtpatch.samples import levels
 from trtpatch.verify import Case
+from trtpatch.verify.samples import levels
 
 
 def cases() -> Iterator[Case]:

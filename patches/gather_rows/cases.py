@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trtpatch.samples import detections
 from trtpatch.verify import Case
+from trtpatch.verify.samples import detections
 
 
 def cases() -> Iterator[Case]:

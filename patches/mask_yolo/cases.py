@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.samples import detections
 from trtpatch.verify import Case
+from trtpatch.verify.samples import detections
 
 
 def cases() -> Iterator[Case]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.samples import candidates
 from trtpatch.verify import Case
+from trtpatch.verify.samples import candidates
 
 
 def cases() -> Iterator[Case]:

@@ -18,8 +18,8 @@ from PIL import Image
 import trtpatch
 from tests.nvrtc.units import unit
 from tests.reloads import PICTURE, Project, edit
+from trtpatch.compiler.compile import Compile, Cubin, compile_unit, cubin_for
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.compiler.units import Compile, Cubin, compile_unit, cubin_for
 from trtpatch.errors import CompileError, SpecError
 from trtpatch.executors.kernels import Kernels
 from trtpatch.pipeline import Pipeline

@@ -6,7 +6,7 @@ import pytest
 
 from tests.patch_runs import PATCHES, read
 from trtpatch.catalog import Patch
-from trtpatch.compiler.units import compile_unit
+from trtpatch.compiler.compile import compile_unit
 from trtpatch.errors import CompileError
 from trtpatch.executors.kernels import refuse_hungry_blocks
 from trtpatch.plan import PatchStep

@@ -16,9 +16,9 @@ import pytest
 import trtpatch
 from tests.nvrtc.units import ARGS, FILE, KERNEL, unit, unit_of
 from trtpatch.compiler.bundle import MANIFEST, Bundle, write_bundle
+from trtpatch.compiler.compile import compile_unit, cubin_for
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.nvrtc import load
-from trtpatch.compiler.units import compile_unit, cubin_for
 from trtpatch.errors import CompileError
 from trtpatch.unit import Unit
 

@@ -17,9 +17,9 @@ import pytest
 import trtpatch
 from tests.nvrtc.units import ARGS, FILE, KERNEL, unit, unit_of
 from trtpatch.compiler import nvrtc
+from trtpatch.compiler.compile import Cubin, compile_unit, cubin_for
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.includes import inline_includes
-from trtpatch.compiler.units import Cubin, compile_unit, cubin_for
 from trtpatch.errors import CompileError, Problem
 from trtpatch.unit import Unit
 
@@ -462,7 +462,7 @@ import logging, sys
 from pathlib import Path
 from types import SimpleNamespace
 sys.path.insert(0, {str(ROOT)!r})
-from trtpatch.compiler.units import cubin_for
+from trtpatch.compiler.compile import cubin_for
 from trtpatch.compiler.cubins import Cubins
 unit = SimpleNamespace(
     name="decode_mine", text={unit().text!r}, options=(), entries=("decode_mine",),

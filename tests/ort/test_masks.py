@@ -12,7 +12,7 @@ import trtpatch
 from tests import mask_process
 from tests.graphs import infer, with_random_weights
 from tests.patch_runs import run
-from trtpatch.samples import detections
+from trtpatch.verify.samples import detections
 
 PHOTO = "000000001000.jpg"
 COEFFICIENTS = [f"/model.22/cv4.{i}/cv4.{i}.2/Conv_output_0" for i in range(3)]

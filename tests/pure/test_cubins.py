@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from trtpatch.compiler.cubins import Cubins, cache_root, key_of
-from trtpatch.compiler.entries import notes_of
+from trtpatch.compiler.trailer import notes_of
 from trtpatch.errors import CompileError
 
 NOBODY = 65534

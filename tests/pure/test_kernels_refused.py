@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trtpatch.compiler.units import Cubin
+from trtpatch.compiler.compile import Cubin
 from trtpatch.executors.kernels import refusal
 
 NO_BINARY = "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device"

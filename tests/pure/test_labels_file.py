@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trtpatch.errors import SpecError
-from trtpatch.settings import read_labels
+from trtpatch.params import read_labels
 from trtpatch.spec import yamlfile
 
 

@@ -12,7 +12,7 @@ from tests import mask_process
 from tests.patch_runs import run
 from trtpatch.executors.walker import HostRaw
 from trtpatch.masks import Masks, runs
-from trtpatch.samples import detections
+from trtpatch.verify.samples import detections
 
 MODEL = (640, 640)
 

@@ -10,7 +10,7 @@ from trtpatch.engines import Tensor
 from trtpatch.engines.metadata import read_metadata
 from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import fit, match, match_chain
-from trtpatch.settings import check_params
+from trtpatch.params import check_params
 from trtpatch.spec.patch import ParamValue
 
 

@@ -76,8 +76,8 @@ def warm(pipeline: Path, archs: str | None) -> None:
     """
     from trtpatch.ahead import plan_ahead, units_of
     from trtpatch.cli.compile import show, split_archs
+    from trtpatch.compiler.compile import cubin_for
     from trtpatch.compiler.cubins import Cubins
-    from trtpatch.compiler.units import cubin_for
 
     wanted = split_archs(archs) if archs is not None else [_this_gpu()]
     loaded = plan_ahead(pipeline)

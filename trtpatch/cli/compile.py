@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from trtpatch.compiler.units import Cubin
+    from trtpatch.compiler.compile import Cubin
 
 
 @click.command()
@@ -41,8 +41,8 @@ def command(pipeline: Path, archs: str, output: Path, as_json: bool) -> None:
     from trtpatch.ahead import plan_ahead, units_of
     from trtpatch.cli import tables
     from trtpatch.compiler.bundle import write_bundle
+    from trtpatch.compiler.compile import cubin_for
     from trtpatch.compiler.cubins import Cubins
-    from trtpatch.compiler.units import cubin_for
 
     loaded = plan_ahead(pipeline)
     try:

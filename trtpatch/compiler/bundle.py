@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtpatch import __version__
+from trtpatch.compiler.compile import Compile, Cubin
 from trtpatch.compiler.diagnosis import Kernel
 from trtpatch.compiler.includes import by_file
 from trtpatch.compiler.options import options_of
-from trtpatch.compiler.units import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.keep import as_name, keep
 
@@ -30,7 +30,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Stored:
+class CubinFile:
     """One cubin of a bundle.
 
     Attributes:
@@ -95,7 +95,7 @@ class Bundle:
     compiler: str
     pipeline: str
     archs: tuple[str, ...]
-    units: tuple[tuple[Source, Mapping[str, Stored]], ...]
+    units: tuple[tuple[Source, Mapping[str, CubinFile]], ...]
 
     @classmethod
     def read(cls, folder: Path) -> Bundle:
@@ -165,7 +165,7 @@ class Bundle:
             f"{', '.join(nearer)}. {self._again()}"
         )
 
-    def _load(self, unit: Unit, arch: str, stored: Stored) -> Cubin:
+    def _load(self, unit: Unit, arch: str, stored: CubinFile) -> Cubin:
         path = self.folder / stored.file
         try:
             code = path.read_bytes()
@@ -247,10 +247,10 @@ def _cubins_in(folder: Path) -> set[str]:
     return {Path(stored.file).name for _, cubins in units for stored in cubins.values()}
 
 
-def _write(folder: Path, cubin: Cubin, digest: str) -> Stored:
+def _write(folder: Path, cubin: Cubin, digest: str) -> CubinFile:
     name = f"{as_name(cubin.name)}-{cubin.arch}-{digest[:16]}.cubin"
     _keep(folder / name, cubin.code)
-    return Stored(name, _sha256(cubin.code), cubin.kernels)
+    return CubinFile(name, _sha256(cubin.code), cubin.kernels)
 
 
 def _keep(path: Path, data: bytes) -> None:
@@ -261,10 +261,10 @@ def _keep(path: Path, data: bytes) -> None:
         raise CompileError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
-def _unit(data: Mapping[str, Any]) -> tuple[Source, Mapping[str, Stored]]:
+def _unit(data: Mapping[str, Any]) -> tuple[Source, Mapping[str, CubinFile]]:
     source = Source(data["name"], data["files"], tuple(data["options"]), tuple(data["entries"]))
     cubins = {
-        arch: Stored(
+        arch: CubinFile(
             one["file"], one["sha256"], tuple(Kernel(**numbers) for numbers in one["kernels"])
         )
         for arch, one in data["cubins"].items()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from trtpatch.compiler.cubins import Cubins, cache_root
-from trtpatch.compiler.entries import notes_of
+from trtpatch.compiler.trailer import notes_of
 
 Cache = Literal["kernels", "engines"]
 CACHES: tuple[Cache, ...] = ("kernels", "engines")

@@ -1,6 +1,6 @@
 """The disk cache of what was compiled: cubins, and the shared objects of the host executor.
 
-An entry is one file, `<patch>-<target>-<16 digits of its key>.cubin`, as `entries` writes it.
+An entry is one file, `<patch>-<target>-<16 digits of its key>.cubin`, as `trailer` writes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtpatch.compiler.entries import pack, unpack
+from trtpatch.compiler.trailer import pack, unpack
 from trtpatch.errors import CompileError
 from trtpatch.keep import PART, keep
 

@@ -18,8 +18,8 @@ from trtpatch.plan import Plan
 
 if TYPE_CHECKING:
     from trtpatch.compiler.bundle import Bundle
+    from trtpatch.compiler.compile import Compile
     from trtpatch.compiler.cubins import Cubins
-    from trtpatch.compiler.units import Compile
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Timings = dict[str, float]
@@ -197,7 +197,7 @@ def compile_ahead(
 
 
 def _compile(cubins: Cubins | None, bundle: Bundle | None) -> Compile:
+    from trtpatch.compiler.compile import cubin_for
     from trtpatch.compiler.cubins import Cubins
-    from trtpatch.compiler.units import cubin_for
 
     return bundle.cubin_for if bundle else partial(cubin_for, cubins=cubins or Cubins())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trtpatch.compiler.units import Compile
+from trtpatch.compiler.compile import Compile
 from trtpatch.engines import Engine, HostEngine
 from trtpatch.engines.device import find_gpu
 from trtpatch.errors import EngineError, InputError

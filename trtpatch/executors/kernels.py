@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trtpatch.compiler import nvrtc
-from trtpatch.compiler.units import Compile, Cubin
+from trtpatch.compiler.compile import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep
 from trtpatch.unit import make_unit, pack

@@ -60,7 +60,7 @@ def _host(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str
 
 def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str]:
     from trtpatch.compiler import nvrtc
-    from trtpatch.compiler.units import cubin_for
+    from trtpatch.compiler.compile import cubin_for
 
     try:
         nvrtc.load()
