@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trtpatch.engines.recorded import RecordedEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings
 from trtpatch.frame import as_frames
@@ -85,7 +86,7 @@ class Pipeline:
 
         Raises:
             InputError: a picture cannot be used.
-            EngineError: the engine does not run in that size.
+            EngineError: the engine does not run in that size, or is a recording of others.
         """
         layout = self._loaded.spec.frame
         frames = as_frames(images, layout=layout)
@@ -98,6 +99,8 @@ class Pipeline:
                 chunk = frames[start : start + self.plan.batch]
                 pictures = [(frame.height, frame.width) for frame in chunk]
                 executor = self._ready.at(self._loaded.shapes.shape_for(pictures, size))
+                if isinstance(self._loaded.engine, RecordedEngine):
+                    self._loaded.engine.check_pictures(pictures)
                 spent: Timings | None = {} if timings is not None else None
                 raw = executor.run(chunk, stream=stream, timings=spent)
                 batches.append((raw, pictures))

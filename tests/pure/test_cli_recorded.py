@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import trtpatch
 from tests.command import invoke
 from tests.full_disk import full_disk
 from trtpatch.cli.tables import as_json
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.engines.recorded import RecordedFrame, save_recording
+from trtpatch.errors import EngineError
 from trtpatch.executors import gpu_found
 
 ANCHORS, CLASSES = 21, 2
@@ -258,6 +260,16 @@ def test_record_again_gives_the_same_frames(folder: Path) -> None:
     assert replayed == invoke("run", "p.yaml", "a.png", "b.png", "--json", "-").stdout
 
 
+def test_other_pictures_than_those_recorded(folder: Path) -> None:
+    Image.new("RGB", (1920, 1080)).save("large.png")
+    said = "tiny.npz: picture 1 of recorded frame 2 was 64 x 32 px, and this one is 1920 x 1080 px"
+    assert said in invoke("run", "p.yaml", "a.png", "large.png", code=2).stderr
+    with trtpatch.load("p.yaml") as pipeline:
+        with pytest.raises(EngineError, match="recorded frame 1 was 64 x 32 px"):
+            pipeline("large.png")
+        assert len(pipeline("a.png")[0]) == 1  # nothing was played meanwhile
+
+
 def test_record_needs_its_ending(folder: Path) -> None:
     assert ".npz" in invoke("record", "p.yaml", "a.png", "-o", "again.onnx", code=2).stderr
 
@@ -351,6 +363,7 @@ def test_a_full_disk_is_named(folder: Path, option: str) -> None:
 
 def test_a_picture_that_no_encoder_takes(folder: Path) -> None:
     Image.new("RGB", (70000, 1)).save("wide.png")
+    np.savez("tiny.npz", **{**np.load("tiny.npz"), "sizes_0": np.int32([[1, 70000]])})
     said = invoke("run", "p.yaml", "wide.png", "--save", "wide.gif", code=2).output
     assert "wide.gif: cannot be written: " in said
 

@@ -185,6 +185,24 @@ def test_a_head_with_values_of_other_kinds(recording, keys, value):
         open_engine(recording, gpu=False)
 
 
+@pytest.mark.parametrize("sizes", [np.int32([480, 640]), np.float32([[480, 640]]), np.int32(5)])
+def test_sizes_that_are_none(recording, sizes):
+    np.savez(recording, **{**np.load(recording), "sizes_1": sizes})
+    with pytest.raises(EngineError, match="frame 1 has .* for the sizes of its pictures"):
+        open_engine(recording, gpu=False)
+
+
+def test_pictures_are_those_of_the_next_frame(recording):
+    engine = open_engine(recording, gpu=False)
+    engine.check_pictures([(480, 640)])
+    with pytest.raises(EngineError, match="picture 2 of recorded frame 1 was none, and this one"):
+        engine.check_pictures([(480, 640), (480, 640)])
+    engine.run({})
+    engine.check_pictures([(480, 641)])
+    with pytest.raises(EngineError, match="frame 2 was 641 x 480 px, and this one is 640 x 480 px"):
+        engine.check_pictures([(480, 640)])
+
+
 def test_nothing_is_ever_unpickled(recording, tmp_path):
     class Evil:
         def __reduce__(self):

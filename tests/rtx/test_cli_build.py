@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from PIL import Image
 
+from tests.command import invoke
 from tests.tiny_model import save_tiny
-from trtpatch.cli import main
 from trtpatch.engines.build import BuildOptions, build
 
 pytest.importorskip("tensorrt_rtx")
@@ -24,13 +24,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Image.new("RGB", (8, 8)).save(tmp_path / "photo.jpg")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def invoke(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 def run(*arguments: str, code: int = 0) -> Result:

@@ -8,7 +8,7 @@ and for frame i its `sizes_i`, int32 `[N, 2]` (height, width), and `i_j`, the j-
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -129,7 +129,12 @@ class RecordedEngine:
             raise
         except Exception as error:  # what a damaged archive raises is not documented
             raise EngineError(f"{path}: the recording is damaged: {error}") from None
-        for i, frame in enumerate(self._frames):
+        for i, (frame, sizes) in enumerate(zip(self._frames, self.sizes, strict=True)):
+            if sizes.ndim != 2 or sizes.shape[1] != 2 or sizes.dtype.kind not in "iu":
+                raise EngineError(
+                    f"{path}: the recording is damaged: frame {i} has {sizes.dtype}"
+                    f" {list(sizes.shape)} for the sizes of its pictures"
+                )
             for output in self.info.outputs:
                 array = frame[output.name]
                 if array.dtype != output.dtype or array.shape != output.shape:
@@ -146,6 +151,26 @@ class RecordedEngine:
         """See `OpenEngine.at`; the shapes can only be those that were recorded."""
         check_shapes(self.info.path, input_shapes, self.info.inputs)
         return self
+
+    def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """Refuse pictures that cannot be those of the next frame, of whose outputs boxes are made.
+
+        Args:
+            sizes: height and width in pixels of each.
+
+        Raises:
+            EngineError: one is of another size than the picture that was recorded.
+        """
+        recorded = self.sizes[self._next : self._next + 1]
+        for place, (height, width) in enumerate(sizes if recorded else ()):
+            was = recorded[0][place].tolist() if place < len(recorded[0]) else [0, 0]
+            if was != [height, width]:
+                found = f"{was[1]} x {was[0]} px" if was[0] else "none"
+                raise EngineError(
+                    f"{self.info.path}: picture {place + 1} of recorded frame {self._next + 1} was"
+                    f" {found}, and this one is {width} x {height} px. Give the pictures that were"
+                    " recorded, in the same order"
+                )
 
     def run(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The outputs of the next frame; inputs are not looked at.
