@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -42,7 +43,10 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*command: object, cwd: Path) -> str:
-    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+    # A PYTHONPATH that leads here would hide what is installed.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
