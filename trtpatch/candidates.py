@@ -46,14 +46,23 @@ def append(
 
 
 def in_order(args: Any, image: int, slots: Array) -> Array:
-    """Rows of candidates by score from the highest, equal ones by anchor, then by class."""
+    """Rows of candidates by score from the highest, equal ones by anchor, then by class.
+
+    Args:
+        args: of a patch that takes the port `candidates`.
+        image: index in the batch.
+        slots: `[K]` int, rows of the port.
+
+    Returns:
+        `[K]` int, the same in order.
+    """
     keys = args.candidates_classes, args.candidates_anchors, -args.candidates_scores
     order: Array = slots[np.lexsort([key[image, slots] for key in keys])]
     return order
 
 
 def by_class(classes: Array, values: Sequence[float], otherwise: float) -> Array:
-    """`[K]` float32, for each of `[K]` classes its value, or `otherwise` past the end."""
+    """`[K]` float32, for each of `[K]` int classes its value, or `otherwise` past the end."""
     table = np.array([*values, otherwise], np.float32)
     found: Array = table[np.minimum(classes, len(values))]
     return found

@@ -24,7 +24,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """A patch folder with its contract read and checked."""
+    """A patch folder with its contract read and checked.
+
+    Attributes:
+        name: that of the folder.
+        spec: what the contract says, and `document` where it says so.
+    """
 
     name: str
     folder: Path
@@ -84,6 +89,14 @@ class Catalog:
     """
 
     def __init__(self, registries: Sequence[Path] = ()) -> None:
+        """Read the registries and find the folders of patches.
+
+        Args:
+            registries: files to read besides; the last has the last word.
+
+        Raises:
+            SpecError: a registry has mistakes, or names a folder that is not there.
+        """
         self._folders: dict[str, Path] = {}
         self._rules: dict[str, Rule] = {}
         self._read: dict[str, Patch] = {}

@@ -35,7 +35,7 @@ def grid(
 
 
 def rows(levels: Sequence[Array], image: int) -> Array:
-    """`[A, D]` of one image, one row an anchor.
+    """`[A, D]` of one image, one row an anchor, level after level.
 
     Args:
         levels: each `[N, D, H, W]`, or `[N, P, D]` where an anchor is a row already.
@@ -56,6 +56,8 @@ def sigmoid(logits: Array) -> Array:
 
 def expectation(bins: Array) -> Array:
     """Expected value of distributions over 0 to R - 1, given by their logits along the last axis.
+
+    So tell heads the sides of their boxes since Generalized Focal Loss (Li et al., 2020).
 
     Args:
         bins: `[..., R]`; where R is 1, the value itself.

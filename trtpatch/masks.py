@@ -32,7 +32,7 @@ class Masks(Sequence[Array]):
         Args:
             raw: results of the batch.
             row: the picture's index in the batch.
-            size: height and width of the picture.
+            size: height and width of the picture in pixels.
         """
         arrays = raw.host()
         count = int(arrays["masks_count"][row])

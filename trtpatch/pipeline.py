@@ -73,9 +73,10 @@ class Pipeline:
 
         Args:
             images: a path or an array, on the host or on the GPU, or a list of them; sizes may
-                differ. An array is uint8 and `[H, W, 3]` where the pipeline file says nothing else.
-            size: height and width of the model's picture, where the engine leaves them open. The
-                first call in a shape takes longer: a plan is made for it.
+                differ. An array is uint8 `[H, W, 3]`, RGB, where the pipeline file says nothing
+                else.
+            size: height and width of the model's picture in pixels, where the engine leaves them
+                open. The first call in a shape takes longer: a plan is made for it.
             stream: CUDA stream, as an integer handle, on which GPU arrays are being written; the
                 one that they name themselves where not given, as CuPy's do and PyTorch's do not.
             timings: where given, milliseconds a step are added up in it.
@@ -85,8 +86,9 @@ class Pipeline:
             GPU the call does not wait; looking at a result does.
 
         Raises:
-            InputError: a picture cannot be used.
+            InputError: a picture cannot be used, or the pipeline is closed.
             EngineError: the engine does not run in that size, or is a recording of others.
+            MatchError: a patch does not run in that size.
         """
         layout = self._loaded.spec.frame
         frames = as_frames(images, layout=layout)
@@ -123,7 +125,8 @@ class Pipeline:
             One result a picture, in order. It may be closed early.
 
         Raises:
-            InputError: `depth` is less than 1, or a picture cannot be used.
+            InputError: `depth` is less than 1; or, when its turn comes, a picture cannot be used.
+            EngineError, MatchError: as for a call.
         """
         if depth < 1:
             raise InputError(f"depth: expected 1 or more batches under way, found {depth}")
@@ -225,13 +228,16 @@ def load(path: str | os.PathLike[str], *, executor: str | None = None) -> Pipeli
 
     Args:
         path: the pipeline's YAML file.
-        executor: instead of the one that the file names.
+        executor: `gpu`, `host`, `cpu` or `auto`, instead of the one that the file names.
 
     Raises:
         SpecError: a file has mistakes.
+        InputError: there is no such executor or GPU, or too little memory on it.
         MatchError: no chain fits the engine.
         EngineError: the engine cannot be opened.
         CompileError: a kernel does not compile.
+        CaptureError: the file requires a CUDA Graph, and a step cannot be captured.
+        VerifyError: executor `cpu`, and a patch has no reference that runs.
     """
     loaded = Loaded(Path(path), executor=executor)
     try:

@@ -31,7 +31,7 @@ class Results(Sequence[Any]):
         """Take what the executor gave.
 
         Args:
-            batches: results of each batch, and height and width of its pictures.
+            batches: results of each batch, and height and width of its pictures in pixels.
             class_names: names of all classes.
         """
         self._batches = batches

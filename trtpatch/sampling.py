@@ -15,7 +15,13 @@ _HALF = np.float32(0.5)
 
 
 class Axis(NamedTuple):
-    """From frame pixels to cells of a map, which show the frame from `low` to `high`."""
+    """From frame pixels to cells of a map.
+
+    Attributes:
+        step: cells a pixel.
+        origin: where the frame begins, in cells from the middle of the first.
+        low, high: the first and the last cell that show the frame.
+    """
 
     step: np.float32
     origin: np.float32
@@ -23,7 +29,11 @@ class Axis(NamedTuple):
     high: int
 
     def samples(self, first: int, count: int) -> tuple[Array, Array, Array]:
-        """For each of `count` frame pixels, two cells, and the weight of the second."""
+        """Between which cells the frame's pixels `first` to `first + count - 1` lie.
+
+        Returns:
+            Both cells, `[count]` int64 each, and the weight of the second, `[count]` float32.
+        """
         pixels = np.arange(first, first + count).astype(np.float32)
         at = (pixels + _HALF) * self.step + self.origin
         at = at.clip(np.float32(self.low), np.float32(self.high))
@@ -32,7 +42,13 @@ class Axis(NamedTuple):
 
 
 def axes(args: Any, image: int) -> tuple[Axis, Axis]:
-    """Across and down, for maps of `args.H` times `args.W` cells."""
+    """Across and down, for maps of `args.H` times `args.W` cells.
+
+    Args:
+        args: of a patch that takes the port `geometry`, and whose sizes are `H` and `W` of the map
+            beside `model_H` and `model_W`.
+        image: index in the batch.
+    """
     scale_x, scale_y, left, top, width, height = args.geometry[image]
     return (
         _axis(scale_x, left, width, args.model_W, args.W),
@@ -49,7 +65,7 @@ def _axis(scale: np.float32, before: np.float32, size: np.float32, model: int, c
 
 
 def blend(first: Array, second: Array, weight: Array) -> Array:
-    """The first at weight 0, the second at weight 1."""
+    """The first at weight 0, the second at weight 1; float32 arrays that broadcast."""
     with np.errstate(invalid="ignore"):
         blended: Array = first + (second - first) * weight
     return blended
