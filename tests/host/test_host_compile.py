@@ -166,7 +166,13 @@ def test_a_broken_entry_is_compiled_again(tmp_path):
     data = stored.path.read_bytes()
     stored.path.unlink()  # it is mapped: cutting it would kill this process
     stored.path.write_bytes(data[:-100])
-    HostUnit.build(unit, Cubins(tmp_path / "kernels"))
+    out = np.zeros(4, np.float32)
+    args = np.array([(out.ctypes.data,)], unit.args_dtype)
+    HostUnit.build(unit, Cubins(tmp_path / "kernels")).launch(launch_of(unit), args)
+    assert out[0] == 6
+    again = Cubins(tmp_path / "kernels")
+    HostUnit.build(unit, again)
+    assert again.misses == 0
 
 
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):

@@ -88,13 +88,6 @@ def test_odd_sizes_work(folder: Path, size: tuple[int, int]) -> None:
         assert drawn.size == size
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1", "I;16"])
-def test_other_pixels_become_rgb(folder: Path, mode: str) -> None:
-    suffix = "tif" if mode == "CMYK" else "png"
-    Image.new(mode, (40, 30)).save(f"picture.{suffix}")
-    invoke("run", "small.yaml", f"picture.{suffix}", "--executor", "cpu")
-
-
 def bad(folder: Path, kind: str) -> Path:
     path = folder / f"{kind}.jpg"
     if kind == "empty":

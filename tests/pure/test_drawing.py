@@ -55,5 +55,7 @@ def test_key_points_that_are_there_are_marked():
 def test_numbers_that_lie_nowhere(value):
     boxes = np.array([[20, 30, 280, 215]])
     points = np.full((1, 2, 3), value, np.float32)
-    draw(GREY, found(boxes, keypoints=points))
-    draw(GREY, found(boxes, rotated=np.float32([[100, 100, value, 20, 0.4]])))
+    bare = np.asarray(draw(GREY, found(boxes)))
+    assert (np.asarray(draw(GREY, found(boxes, keypoints=points))) == bare).all()
+    turned = draw(GREY, found(boxes, rotated=np.float32([[100, 100, value, 20, 0.4]])))
+    assert not drawn(np.asarray(turned), 280, 215)

@@ -5,6 +5,7 @@ import io
 from dataclasses import replace
 from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -23,6 +24,7 @@ SHAPES = {
     "rgb-planar": (3, 4, 6),
     "bgr-planar": (3, 4, 6),
 }
+LEVELS = np.arange(256, dtype=np.uint16).reshape(16, 16) * 257
 
 
 def bytes_of(frame):
@@ -111,7 +113,13 @@ def test_an_array_on_the_gpu_names_its_stream():
         assert frame.stream == named.get("stream")
 
 
-LEVELS = np.arange(256, dtype=np.uint16).reshape(16, 16) * 257
+@pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "P", "CMYK", "1"])
+def test_pixels_of_all_kinds_become_rgb_as_in_opencv(tmp_path, mode):
+    path = tmp_path / f"picture.{'tif' if mode == 'CMYK' else 'png'}"
+    pixels = np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+    Image.fromarray(pixels).convert(mode).save(path)
+    expected = cv2.imread(str(path), cv2.IMREAD_COLOR)[..., ::-1]
+    np.testing.assert_array_equal(read_image(path), expected)
 
 
 @pytest.mark.parametrize("ending", ["png", "tif"])
