@@ -97,7 +97,7 @@ class Loaded:
             self._chain = self._patches(document, self.match)
             self._params = self._check_params(document)
             self.binding: Binding = self.bind_to(ready, largest)
-            self._compare_names(labels)
+            self._compare_names(document, labels)
         except BaseException:
             if before is None:
                 self.engine.close()
@@ -113,17 +113,20 @@ class Loaded:
                 patches.append(None if name == ENGINE else self.catalog.patch(name))
         return patches
 
-    def _compare_names(self, labels: tuple[str, ...]) -> None:
+    def _compare_names(self, document: yamlfile.Document, labels: tuple[str, ...]) -> None:
         """Hold the names of the classes against the classes that the chain finds in the outputs.
 
         Where nobody chose the chain, other numbers tell that it is not for this engine.
         """
-        found = {step.name: step.sizes["C"] for step in self.plan.patch_steps if "C" in step.sizes}
         told = self.engine.info.metadata.names
         chosen = self.spec.rule is not None or self.spec.chain is not None
-        for patch, count in found.items():
+        for patch, count in _classes_found(self.plan):
             if labels and count != len(labels):
-                self.notes += (f"labels: {len(labels)} names, but {patch} finds {count} classes",)
+                each = f"expected a name for each of the {count} classes that {patch} finds"
+                what = f"{each}, found {len(labels)}"
+                if count > len(labels):
+                    raise SpecError(document.problem(("labels",), what))
+                self.notes += (f"labels: {what}; are they for another model?",)
             if told and count != len(told):
                 what = (
                     f"{self.engine.info.path}: its metadata name {len(told)} classes"
@@ -257,6 +260,16 @@ class Loaded:
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
                 f" {gives}: {error}"
             ) from None
+
+
+def _classes_found(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Each patch that tells classes apart, and how many."""
+    for step in plan.patch_steps:
+        count = step.sizes.get("C")
+        if isinstance(count, int) and any(
+            tensor.written and tensor.name.endswith("_classes") for tensor in step.tensors
+        ):
+            yield step.name, count
 
 
 @contextmanager

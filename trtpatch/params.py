@@ -66,7 +66,7 @@ def read_labels(
     """Class names from the pipeline file: a list, or a text file with one name a line.
 
     Raises:
-        SpecError: the file cannot be read, or a line between two names is empty.
+        SpecError: the file cannot be read, is empty, or a line between two names is.
     """
     if labels is None or isinstance(labels, tuple):
         return labels or ()
@@ -76,9 +76,12 @@ def read_labels(
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"larger than {MAX_BYTES} bytes, which no list of class names is")
-        lines = data.decode("utf-8-sig").rstrip().splitlines()
-        if "" in map(str.strip, lines):
-            empty = [line.strip() for line in lines].index("") + 1
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").rstrip()
+        names = tuple(map(str.strip, text.split("\n")))
+        if not text:
+            raise ValueError("there is no name in it")
+        if "" in names:
+            empty = names.index("") + 1
             raise ValueError(f"line {empty} is empty, and each class has a line; give it a name")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -86,4 +89,4 @@ def read_labels(
             reason = "not text in UTF-8"
         message = f"labels file {str(path)!r} cannot be read: {reason}"
         raise SpecError(document.problem(("labels",), message)) from None
-    return tuple(line.strip() for line in lines)
+    return names

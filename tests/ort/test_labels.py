@@ -76,7 +76,7 @@ def write_pipeline(model, patch, *, frame="rgb", **params):
         "params": chosen,
         "frame": frame,
     }
-    path.write_text(json.dumps({**content, "labels": list("abcde")}))
+    path.write_text(json.dumps({**content, "labels": list("abcdefg")}))
     return path
 
 
@@ -104,7 +104,7 @@ def test_classes_of_a_picture(tmp_path, executor):
     assert len(found) == 5
     np.testing.assert_array_equal(found.labels, order)
     np.testing.assert_allclose(found.scores, scores[order], rtol=1e-5)
-    assert found.names == ["abcde56"[label] for label in order]
+    assert found.names == ["abcdefg"[label] for label in order]
     best = found.to_dict()["classes"][0]
     assert best == {"score": found.scores[0], "label": order[0], "name": found.names[0]}
 

@@ -379,6 +379,16 @@ def test_names_that_are_not_utf_8(folder: Path) -> None:
         assert json.loads((folder / "out").read_text().strip("[]\n"))["image"] == name
 
 
+def test_names_for_more_or_fewer_classes(folder: Path) -> None:
+    before = (folder / "p.yaml").read_text()
+    (folder / "p.yaml").write_text(f"{before}labels: [cat]\n")
+    said = "p.yaml:3:9: expected a name for each of the 2 classes that decode_yolov8 finds, found 1"
+    assert said in invoke("run", "p.yaml", "a.png", code=2).stderr
+    (folder / "p.yaml").write_text(f"{before}labels: [background, cat, dog]\n")
+    said = "each of the 2 classes that decode_yolov8 finds, found 3; are they for another model?"
+    assert said in invoke("run", "p.yaml", "a.png").stderr
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_json_is_json_in_any_encoding(folder: Path, encoding: str) -> None:
     (folder / "p.yaml").write_text(

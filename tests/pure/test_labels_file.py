@@ -22,7 +22,8 @@ def read(folder: Path, content: bytes, name: str = "labels.txt") -> tuple[str, .
         (b"cat\r\ndog", ("cat", "dog")),
         (b"\xef\xbb\xbfcat\ndog\n\n \n", ("cat", "dog")),  # as some editors write UTF-8
         ("r\u00f8d hund\n".encode(), ("r\u00f8d hund",)),
-        (b"", ()),
+        (b"cat\rdog\r", ("cat", "dog")),
+        ("a\u2028b\x0cc\nd\x85e\n".encode(), ("a\u2028b\x0cc", "d\x85e")),
     ],
 )
 def test_one_name_a_line(tmp_path: Path, content: bytes, names: tuple[str, ...]) -> None:
@@ -34,6 +35,8 @@ def test_one_name_a_line(tmp_path: Path, content: bytes, names: tuple[str, ...])
     [
         (b"cat\n\ndog\n", "labels.txt", "line 2 is empty, and each class has a line"),
         (b"\ncat\n", "labels.txt", "line 1 is empty"),
+        (b"\n \n", "labels.txt", "there is no name in it"),
+        (b"", "labels.txt", "there is no name in it"),
         (b"\xff\xfec\0a\0t\0", "labels.txt", "not text in UTF-8"),
         (b"x" * (yamlfile.MAX_BYTES + 1), "labels.txt", "no list of class names"),
         (b"", "/dev/zero", "larger than 1048576 bytes"),
