@@ -137,6 +137,16 @@ def test_pinned_frames_are_the_callers_again_at_once(load: Any) -> None:
         assert_same_bits([results[0] for results in late], expected)
 
 
+def test_results_on_their_way_to_the_host_are_not_overtaken(load: Any) -> None:
+    with load() as pipeline:
+        expected = [pipeline(one)[0] for one in PICTURES]
+        late = []
+        for one in PICTURES:
+            late.append(pipeline(one))
+            late[-1].prefetch()
+        assert_same_bits([results[0] for results in late], expected)
+
+
 def test_a_picture_that_cannot_be_used_leaves_a_working_pipeline(load: Any) -> None:
     with load() as pipeline:
         expected = pipeline(PICTURES[0])[0]

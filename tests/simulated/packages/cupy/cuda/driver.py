@@ -1,0 +1,5 @@
+"""As `cupy.cuda.driver`."""
+
+
+class CUDADriverError(RuntimeError):
+    """As CuPy's."""
