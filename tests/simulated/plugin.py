@@ -17,7 +17,7 @@ from cupy.streams import QUEUES
 
 from trtpatch import engines, executors
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.compiler.units import Cubin
+from trtpatch.compiler.compile import Cubin
 from trtpatch.engines import device
 from trtpatch.engines.ort import OrtEngine, OrtRunner
 from trtpatch.executors import gpu
