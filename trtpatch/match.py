@@ -217,7 +217,8 @@ def _fit(
             extra = ", ".join(map(_describe, spare[0]))
             raise MatchError(f"wants {wanted}, and {extra} is left over")
     if len({tuple(sorted(names.items())) for names, _ in found}) > 1:
-        raise MatchError(f"wants {wanted}, which fits in more than one way; name the tensors")
+        how = "with 'tensor:' in the rule" if all_outputs else "with 'bind:'"
+        raise MatchError(f"wants {wanted}, which fits in more than one way; name the tensors {how}")
     return found[0]
 
 

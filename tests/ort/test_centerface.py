@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image
 
 import trtpatch
+from tests.command import invoke
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CENTERFACE = EXAMPLES / "centerface"
@@ -76,3 +78,23 @@ def test_demo_draws_the_photo(demo: tuple[str, Path]) -> None:
     before, after = pixels(CENTERFACE / "city.jpg"), pixels(drawn)
     assert after.shape == before.shape
     assert 1000 < (after != before).any(axis=2).sum() < after[..., 0].size / 4
+
+
+def test_ten_minutes_as_the_readme_has_them(
+    demo: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (EXAMPLES.parent / "README.md").read_text("utf-8").partition("## In ten minutes")[2]
+    block = text.partition("```sh\n")[2].partition("```")[0]
+    folder = Path(shutil.copytree(CENTERFACE, tmp_path / "centerface"))
+    monkeypatch.chdir(folder)
+    for line in block.splitlines():
+        program, *arguments = line.partition("#")[0].split()
+        assert program == "trtpatch"
+        invoke(*arguments)
+    assert (folder / "found.png").is_file()
+    registry = (folder / "registry.yaml").read_text("utf-8")
+    lines = [line for line in registry.splitlines() if "select_nms: {" not in line]
+    changed = "\n".join(lines).replace("select_nms]", "select_mine]")
+    (folder / "registry.yaml").write_text(changed, "utf-8")
+    said = invoke("run", "pipeline.yaml", "city.jpg", "--executor", "cpu", "--save", "found.png")
+    assert "179 candidates, 100 kept" in said.stdout

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from trtpatch.compiler.cubins import Cubins
@@ -95,9 +96,8 @@ class _Worker:
             process.stdin.flush()
             outcome: Outcome = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
-            process.kill()
-            code, self._process = process.wait(), None
-            return check.outcome((), [_fate(code, late.is_set())])
+            self.stop()
+            return check.outcome((), [_fate(process.returncode, late.is_set())])
         finally:
             timer.cancel()
         return outcome
@@ -114,6 +114,9 @@ class _Worker:
         if process is not None:
             process.kill()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # of what the process did not take any more
+                    pipe.close()  # type: ignore[union-attr]
 
     def _start(self) -> subprocess.Popen[bytes]:
         start = f"import sys; from {__name__} import serve; serve(sys.argv[1])"
