@@ -16,8 +16,8 @@ from cupy.cuda.memory import bytes_at
 from cupy.streams import QUEUES
 
 from trtpatch import engines, executors
-from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.compile import Cubin
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.engines import device
 from trtpatch.engines.ort import OrtEngine, OrtRunner
 from trtpatch.executors import gpu
