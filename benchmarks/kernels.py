@@ -18,9 +18,8 @@ import measure
 import numpy as np
 import scenes
 
-from trtpatch.executors.capture import capture_walk
-
 Row = dict[str, Any]
+Walks = Callable[[list[Any], Any], Callable[[], None]]
 
 
 def torch_stream() -> Any:
@@ -31,16 +30,12 @@ def torch_stream() -> Any:
     return torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
-def walk_time(executors: list[Any]) -> Row:
+def walk_time(executors: list[Any], walks: Walks = scenes.in_turn) -> Row:
     """Time of one walk; several executors take turns, so that no input stays in the cache."""
     stream = executors[0]._stream
+    run = walks(executors, stream)
     with stream:
-        for one in executors[1:]:
-            one._stream.synchronize()
-            one._stream = stream  # all on one stream, so that only the walks are timed
-            steps = [call for call in one._walk.calls if call.name != "clear"]
-            one._walk = capture_walk(steps, one._clear(), stream, "required")
-        times = measure.gpu_time(lambda: [one._walk() for one in executors])
+        times = measure.gpu_time(run)
     return {name: round(t / len(executors), 3) for name, t in times.items() if name != "runs"}
 
 
@@ -77,18 +72,20 @@ def decode_floor(bandwidth: float) -> Row:
             made.append(scenes.executor([name], {"head": head}, batch=32))
         made[0].walk()
         count = int(made[0].read(f"{name}.candidates_count")[0])
-        bytes_moved = 32 * (8400 * 80 * 4 + count * 28)
+        values = 64 if name == "decode_yolov8_raw" else 4  # of a kept anchor's box
+        bytes_moved = 32 * (8400 * 80 * 4 + count * (values * 4 + 28))
         floor = bytes_moved / bandwidth / 1e3
-        # A kept anchor's box values lie a whole level apart, so each comes with its 32-byte sector.
-        values = 64 if name == "decode_yolov8_raw" else 4
-        sectors = (bytes_moved + 32 * count * values * 32) / bandwidth / 1e3
-        times = walk_time(made)
+        # They lie a whole level apart, so that each comes with its 32-byte sector.
+        sectors = (bytes_moved + 32 * count * values * 28) / bandwidth / 1e3
+        times, beside = walk_time(made), walk_time(made, scenes.cleared_beside)
         rows[name] = {
             **times,
             "steps": step_times(made[0]),
             "bytes": bytes_moved,
             "floor_us": round(floor, 2),
             "share_of_floor": round(floor / times["median_us"], 3),
+            "cleared beside": beside,
+            "share of the floor, cleared beside": round(floor / beside["median_us"], 3),
             "floor in sectors, us": round(sectors, 2),
             "share of the floor in sectors": round(sectors / times["median_us"], 3),
         }
@@ -246,27 +243,10 @@ def letterbox(batch: int, bandwidth: float) -> Row:
     import cv2
     import torch
 
-    from trtpatch.frame import as_frames
-
-    draw = np.random.default_rng(0)
-    sets = 4
     rows: Row = {}
-    made, held = [], []
-    for _ in range(sets):
-        one = scenes.executor(
-            ["resize_letterbox"],
-            {},
-            shapes={"image": (batch, 3, 640, 640)},
-            dtypes={"image": "float16"},
-            batch=batch,
-        )
-        frames = [
-            cupy.asarray(draw.integers(0, 255, (1080, 1920, 3), np.uint8)) for _ in range(batch)
-        ]
-        held.append(frames)
-        one.put_frames(as_frames(frames, layout="rgb"))
-        made.append(one)
-    ours = walk_time(made)
+    made = scenes.letterboxes(4, batch)
+    pictures_on_gpu = made[0][1]
+    ours = walk_time([one for one, _ in made])
     bytes_moved = batch * (2 * 360 * 1920 * 3 + 3 * 640 * 640 * 2)
     floor = bytes_moved / bandwidth / 1e3
     rows["trtpatch"] = {
@@ -275,7 +255,7 @@ def letterbox(batch: int, bandwidth: float) -> Row:
         "floor_us": round(floor, 2),
         "share_of_floor": round(floor / ours["median_us"], 3),
     }
-    pictures = [torch.as_tensor(frame, device="cuda") for frame in held[0]]
+    pictures = [torch.as_tensor(frame, device="cuda") for frame in pictures_on_gpu]
 
     def usual() -> Any:
         image = torch.stack(pictures).permute(0, 3, 1, 2).float()
@@ -287,7 +267,7 @@ def letterbox(batch: int, bandwidth: float) -> Row:
 
     with cupy.cuda.Stream(non_blocking=True), torch_stream(), torch.no_grad():
         rows["torch interpolate"] = measure.gpu_time(usual, inner=5)
-    host = [frame.get() for frame in held[0]]
+    host = [frame.get() for frame in pictures_on_gpu]
 
     def opencv() -> Any:
         out = np.full((batch, 640, 640, 3), 114, np.uint8)

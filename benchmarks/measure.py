@@ -8,7 +8,7 @@ import json
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +28,32 @@ def summary(times_us: list[float]) -> dict[str, float]:
 
 def gpu_time(run: Callable[[], Any], *, inner: int = 20, repeats: int = 30) -> dict[str, float]:
     """GPU time of one `run` on CuPy's current stream, from events around `inner` of them."""
+    return gpu_times({"": run}, inner=inner, repeats=repeats)[""]
+
+
+def gpu_times(
+    runs: Mapping[str, Callable[[], Any]], *, inner: int = 20, repeats: int = 30
+) -> dict[str, dict[str, float]]:
+    """As `gpu_time` of several, which take turns: A B, then B A, and so on."""
     import cupy
 
     stream = cupy.cuda.get_current_stream()
-    for _ in range(3):
-        run()
-    times = []
-    for _ in range(repeats):
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record(stream)
-        for _ in range(inner):
+    for run in runs.values():
+        for _ in range(3):
             run()
-        end.record(stream)
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / inner)
-    return summary(times)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    order = list(runs.items())
+    for _ in range(repeats):
+        for name, run in order:
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record(stream)
+            for _ in range(inner):
+                run()
+            end.record(stream)
+            end.synchronize()
+            times[name].append(cupy.cuda.get_elapsed_time(start, end) * 1e3 / inner)
+        order.reverse()
+    return {name: summary(taken) for name, taken in times.items()}
 
 
 def wall_time(

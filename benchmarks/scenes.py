@@ -1,17 +1,23 @@
-"""Seeded inputs of known difficulty for the kernels' benchmarks."""
+"""Seeded inputs of known difficulty for the kernels' benchmarks, and executors that hold them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import measure
 import numpy as np
 
 from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
 from trtpatch.executors import make_executor
+from trtpatch.executors.capture import capture_walk
+from trtpatch.frame import as_frames
+from trtpatch.plan import Plan
 from trtpatch.planner import plan_patches
 
 Array = np.ndarray[Any, Any]
+Inputs = Mapping[str, "Array | list[Array]"]
 
 
 def boxes(count: int, *, side: int = 640, seed: int = 0) -> Array:
@@ -74,24 +80,23 @@ def candidates(batch: int, count: int, room: int, *, seed: int = 0) -> dict[str,
     return port
 
 
-def executor(
-    patches: list[str],
-    inputs: dict[str, Array | list[Array]],
+def plan(
+    patches: Sequence[str],
+    inputs: Inputs,
     *,
+    batch: int,
     params: dict[str, dict[str, Any]] | None = None,
     shapes: dict[str, tuple[int, ...]] | None = None,
     dtypes: dict[str, str] | None = None,
-    batch: int,
     side: int = 640,
-) -> Any:
-    """Patches on the GPU with these inputs in place, captured as one CUDA Graph."""
+) -> Plan:
+    """Patches bound to inputs of these shapes, without an engine."""
     catalog = Catalog()
-    groups = {n: a if isinstance(a, list) else [a] for n, a in inputs.items()}
-    plan = plan_patches(
+    return plan_patches(
         [catalog.patch(name) for name in patches],
         inputs={
             name: tuple(Tensor(name, one.dtype.name, one.shape) for one in group)
-            for name, group in groups.items()
+            for name, group in _groups(inputs).items()
         },
         outputs={
             name: Tensor(name, (dtypes or {}).get(name, "float32"), shape)
@@ -101,9 +106,85 @@ def executor(
         batch=batch,
         model_size=(side, side),
     )
-    made = make_executor("gpu", plan, None, graph="required")
-    for name, group in groups.items():
+
+
+def executor(patches: Sequence[str], inputs: Inputs, **options: Any) -> Any:
+    """Patches on the GPU with these inputs in place, captured as one CUDA Graph; see `plan`."""
+    made = make_executor("gpu", plan(patches, inputs, **options), None, graph="required")
+    for name, group in _groups(inputs).items():
         for index, one in enumerate(group):
             made.write(f"{name}.{index}", one)
     made.put_frames([])
     return made
+
+
+def _groups(inputs: Inputs) -> dict[str, list[Array]]:
+    return {name: one if isinstance(one, list) else [one] for name, one in inputs.items()}
+
+
+def letterbox_options(batch: int) -> dict[str, Any]:
+    """Of `plan`, for `resize_letterbox` to 640 float16."""
+    return {"shapes": {"image": (batch, 3, 640, 640)}, "dtypes": {"image": "float16"}}
+
+
+def letterboxes(
+    sets: int, batch: int, *, size: tuple[int, int] = (1080, 1920)
+) -> list[tuple[Any, list[Any]]]:
+    """Executors of `resize_letterbox` with pictures of this height and width, on the GPU.
+
+    Returns:
+        Each with its pictures, which must be kept as long.
+    """
+    import cupy
+
+    draw = np.random.default_rng(0)
+    made = []
+    for _ in range(sets):
+        one = executor(["resize_letterbox"], {}, batch=batch, **letterbox_options(batch))
+        pictures = [cupy.asarray(draw.integers(0, 255, (*size, 3), np.uint8)) for _ in range(batch)]
+        one.put_frames(as_frames(pictures, layout="rgb"))
+        made.append((one, pictures))
+    return made
+
+
+def in_turn(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
+    """One walk of each, all on one stream; of several, none finds its input in the cache."""
+    with stream:
+        for one in executors:
+            if one._stream is not stream:
+                one._stream.synchronize()
+                one._stream = stream
+                steps = [call for call in one._walk.calls if call.name != "clear"]
+                one._walk = capture_walk(steps, one._clear(), stream, "required")
+
+    def walk_all() -> None:
+        for one in executors:
+            one._walk()
+
+    return walk_all
+
+
+def cleared_beside(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
+    """As `in_turn`, but each one's counters are zeroed beside the walk of the one before.
+
+    In a pipeline that happens beside the engine; there must be two executors or more.
+    """
+    import cupy
+
+    side = cupy.cuda.Stream(non_blocking=True)
+    forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+
+    def walk_all() -> None:
+        for one, after in zip(executors, [*executors[1:], executors[0]], strict=True):
+            forked.record(stream)
+            side.wait_event(forked)
+            after._clear().zero(side)
+            cleared.record(side)
+            for call in one._walk.calls:
+                if call.name != "clear":
+                    call.run()
+            stream.wait_event(cleared)
+
+    with stream:
+        executors[0]._clear().zero(stream)
+        return measure.captured(walk_all)
