@@ -203,9 +203,9 @@ def test_yunet_as_opencv_has_it(assets, photos):
         assert count == len(theirs)
         boxes = found["detections_boxes"][0, :count] - 1000
         corners = np.concatenate([theirs[:, :2], theirs[:, :2] + theirs[:, 2:4]], axis=1)
-        np.testing.assert_allclose(boxes, corners, atol=0.05)
+        np.testing.assert_allclose(boxes, corners, atol=1e-3)
         np.testing.assert_allclose(found["detections_scores"][0, :count], theirs[:, 14], atol=1e-3)
         marks = theirs[:, 4:14].reshape(-1, 5, 2)
-        np.testing.assert_allclose(keypoints[:count, :, :2], marks, atol=0.05)
+        np.testing.assert_allclose(keypoints[:count, :, :2], marks, atol=1e-3)
         faces += count
     assert faces > 5

@@ -77,5 +77,5 @@ def test_a_pipeline_gives_the_rectangles(tmp_path: Path, assets: Path) -> None:
     assert len(found) > 0
     x, _, width, height, angle = found.rotated.T.astype(float)
     reach = (width * np.abs(np.cos(angle)) + height * np.abs(np.sin(angle))) / 2
-    np.testing.assert_allclose(found.boxes[:, 0], np.clip(x - reach, 0, 640), atol=1e-2)
+    np.testing.assert_allclose(found.boxes[:, 0], np.clip(x - reach, 0, 640), atol=1e-3)
     assert found.to_dict()["detections"][0]["rotated"] == found.rotated[0].tolist()
