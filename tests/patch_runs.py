@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ PATCHES = sorted(_FOLDERS)
 """Names of the built-in patches and of those in the examples."""
 
 
+@lru_cache
 def read(name: str) -> Patch:
     return Patch.read(_FOLDERS[name])
 

@@ -36,10 +36,11 @@ def wheel(dist: Path) -> Path:
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment that holds the wheel and its requirements alone."""
     folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder, with_pip=True)
-    binaries = folder / ("Scripts" if sys.platform == "win32" else "bin")
-    run(binaries / "python", "-m", "pip", "install", "-q", wheel, cwd=folder)
-    return binaries / "python"
+    venv.create(folder)
+    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "-q", "--no-compile", wheel, cwd=folder)
+    return python
 
 
 def run(*command: object, cwd: Path) -> str:

@@ -39,10 +39,13 @@ def density(rectangle, x, y):
 
 
 def prob_ious(rectangles):
-    """`[K, K]`, one less the Hellinger distances, by summing over a fine grid."""
-    x, y = np.meshgrid(np.arange(-60, 160, 0.5), np.arange(-60, 160, 0.5))
+    """`[K, K]`, one less the Hellinger distances, by summing over a grid.
+
+    The narrowest deviation is 2.3 cells, so the sum is off the integral by e^-100.
+    """
+    x, y = np.meshgrid(np.arange(-60, 160), np.arange(-60, 160))
     roots = np.stack([np.sqrt(density(one, x, y)).ravel() for one in rectangles])
-    return 1 - np.sqrt(np.maximum(1 - roots @ roots.T * 0.25, 0))
+    return 1 - np.sqrt(np.maximum(1 - roots @ roots.T, 0))
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from functools import lru_cache
+from types import CodeType, ModuleType, SimpleNamespace
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def load_reference(patch: Patch) -> Reference:
     module = ModuleType(f"trtpatch_reference_{patch.name}")
     module.__file__ = str(path)
     try:  # not by importlib: its cache of bytecode misses a second edit within one second
-        exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
+        exec(_compiled(path.read_bytes(), str(path)), module.__dict__)
     except (Exception, SystemExit) as error:
         raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
     function = getattr(module, patch.name, None)
@@ -62,3 +63,8 @@ def load_reference(patch: Patch) -> Reference:
         raise VerifyError(f"{path}: expected a function {patch.name}(args); it is not there")
     reference: Reference = function
     return reference
+
+
+@lru_cache(maxsize=128)
+def _compiled(source: bytes, path: str) -> CodeType:
+    return compile(source, path, "exec")
