@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trtpatch.assign import assignments
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.engines.metadata import Metadata
@@ -15,7 +14,7 @@ from trtpatch.errors import MatchError
 from trtpatch.modelshape import is_picture
 from trtpatch.spec.dims import format_shape, solve_shapes
 from trtpatch.spec.expressions import Expression, Value
-from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
+from trtpatch.spec.patch import TensorSpec
 from trtpatch.spec.registry import ENGINE, TensorPattern, Told
 from trtpatch.spec.validate import choose
 
@@ -60,7 +59,7 @@ def match(
     fitting = [one for one in fitting if one.told] or fitting
     if len(fitting) == 1:
         return fitting[0]
-    shown = "\n".join(f"  {_describe(t)}" for t in outputs)
+    shown = "\n".join(f"  {tensor}" for tensor in outputs)
     if fitting:
         chosen = "\n".join(f"  {_describe_rule(m.rule)}" for m in fitting if m.rule)
         raise MatchError(
@@ -203,7 +202,7 @@ def _fit(
     pools = [inputs] * len(gives) + [outputs] * len(takes)
     sizes = model_sizes(inputs)
     for known in starts:
-        found = list(_assignments(patterns, pools, {**sizes, **known}, where, begins))
+        found = list(assignments(patterns, pools, {**sizes, **known}, where, begins))
         if found:
             break
     wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
@@ -214,7 +213,7 @@ def _fit(
         spare = [_left_over(outputs, [names[name] for name in takes]) for names, _ in found]
         found = [one for one, left in zip(found, spare, strict=True) if not left]
         if not found:
-            extra = ", ".join(map(_describe, spare[0]))
+            extra = ", ".join(map(str, spare[0]))
             raise MatchError(f"wants {wanted}, and {extra} is left over")
     if len({tuple(sorted(names.items())) for names, _ in found}) > 1:
         how = "with 'tensor:' in the rule" if all_outputs else "with 'bind:'"
@@ -225,90 +224,6 @@ def _fit(
 def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> list[Tensor]:
     names = {name for group in used for name in group}
     return [tensor for tensor in outputs if tensor.name not in names]
-
-
-_COMMON_SYMBOLS = frozenset({"N", *FRAMEWORK_SIZES})
-"""What the contracts of a chain agree on."""
-
-_Option = tuple[tuple[str, ...], Mapping[str, Value]]
-"""Names of the tensors that a pattern may get, and the symbols' values then."""
-
-
-def _assignments(
-    patterns: Sequence[tuple[str, TensorPattern]],
-    pools: Sequence[Sequence[Tensor]],
-    symbols: Mapping[str, Value],
-    where: Sequence[Expression],
-    begins: Collection[str],
-    used: frozenset[str] = frozenset(),
-) -> Iterator[tuple[dict[str, tuple[str, ...]], Mapping[str, Value]]]:
-    """Every way to give each pattern its tensors so that shapes and conditions hold."""
-    if not patterns:
-        try:
-            if all(condition.evaluate(symbols) for condition in where):
-                yield {}, symbols
-        except ValueError:
-            pass
-        return
-    (name, pattern), rest = patterns[0], patterns[1:]
-    if name in begins:
-        symbols = {name: value for name, value in symbols.items() if name in _COMMON_SYMBOLS}
-    free = [tensor for tensor in pools[0] if tensor.name not in used]
-    options = (_groups if pattern.levels else _singles)(pattern, free, symbols)
-    for names, known in options:
-        taken = used.union(names)
-        for more, final in _assignments(rest, pools[1:], known, where, begins, taken):
-            yield {name: names, **more}, final
-
-
-def _singles(
-    pattern: TensorPattern, tensors: Sequence[Tensor], symbols: Mapping[str, Value]
-) -> list[_Option]:
-    """Each tensor that fits, with what is then known."""
-    fitting = ((tensor.name, _fits(pattern, tensor, symbols)) for tensor in tensors)
-    return [((name,), found) for name, found in fitting if found is not None]
-
-
-def _groups(
-    pattern: TensorPattern, tensors: Sequence[Tensor], symbols: Mapping[str, Value]
-) -> list[_Option]:
-    """Groups of tensors that agree on all symbols but those of the levels, the largest first.
-
-    A group has all the tensors that agree. The symbols of the levels become tuples, one value a
-    level; those of two groups must be the same. A plain number of that name is another patch's.
-    """
-    shared = {name: value for name, value in symbols.items() if name not in pattern.levels}
-    members: dict[frozenset[tuple[str, Value]], list[tuple[str, dict[str, Value]]]] = {}
-    for tensor in sorted(tensors, key=lambda one: -math.prod(one.shape)):
-        found = _fits(pattern, tensor, shared)
-        if found is not None:
-            own = {name: found.pop(name) for name in pattern.levels if name in found}
-            members.setdefault(frozenset(found.items()), []).append((tensor.name, own))
-    options: list[_Option] = []
-    for agreed, group in members.items():
-        levels = {name: tuple(own[name] for _, own in group) for name in group[0][1]}
-        before = {name: symbols[name] for name in levels if isinstance(symbols.get(name), tuple)}
-        if {**levels, **before} == levels:
-            names = tuple(name for name, _ in group)
-            options.append((names, {**dict(agreed), **levels}))  # type: ignore[dict-item]
-    return options
-
-
-def _fits(
-    pattern: TensorPattern, tensor: Tensor, symbols: Mapping[str, Value]
-) -> dict[str, Value] | None:
-    if not fnmatch.fnmatchcase(tensor.name, pattern.tensor):
-        return None
-    if pattern.dtype and tensor.dtype not in pattern.dtype:
-        return None
-    try:
-        return solve_shapes([(tensor.name, pattern.shape, tensor.shape)], symbols)
-    except ValueError:
-        return None
-
-
-def _describe(tensor: Tensor) -> str:
-    return f"{tensor.name} {tensor.dtype} {list(tensor.shape)}"
 
 
 def _describe_rule(rule: Rule) -> str:
