@@ -54,10 +54,10 @@ def test_what_the_graph_gives_is_suppressed_as_published(assets: Path) -> None:
     scores, labels = columns[:, 4:84].max(axis=1), columns[:, 4:84].argmax(axis=1)
     rectangles = columns[:, [0, 1, 2, 3, 84]]
     kept: list[int] = []
-    for one in np.argsort(-scores, kind="stable").tolist():
-        rivals = [i for i in kept if labels[i] == labels[one]]
-        overlaps = [prob_iou(rectangles[one], rectangles[i]) for i in rivals]
-        if scores[one] > 0.5 and all(overlap <= 0.2 for overlap in overlaps):
+    order = np.argsort(-scores, kind="stable")
+    for one in order[scores[order] > 0.5].tolist():
+        rivals = (i for i in kept if labels[i] == labels[one])
+        if all(prob_iou(rectangles[one], rectangles[i]) <= 0.2 for i in rivals):
             kept.append(one)
     assert 100 < len(kept) < port["candidates_count"][0]
     assert anchors == kept
