@@ -168,7 +168,20 @@ def _detections(random: Random, made: dict[str, Array], anchors: int) -> None:
             made[f"detections_{field}"][image, count:] = 0
 
 
-_PORTS = {"geometry": _geometry, "candidates": _candidates, "detections": _detections}
+def _rectangles(random: Random, made: dict[str, Array], anchors: int) -> None:
+    table = made["rectangles"]
+    upright = _boxes(random, *table.shape[:2])
+    table[..., :2] = upright[..., :2]
+    table[..., 2:4] = upright[..., 2:] - upright[..., :2]
+    table[..., 4] = random.uniform(-np.pi, np.pi, table.shape[:2])
+
+
+_PORTS = {
+    "geometry": _geometry,
+    "candidates": _candidates,
+    "detections": _detections,
+    "rectangles": _rectangles,
+}
 
 
 def _boxes(random: Random, images: int, room: int) -> Array:

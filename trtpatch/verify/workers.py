@@ -113,10 +113,8 @@ class _Worker:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):  # of what the process did not take any more
-                    pipe.close()  # type: ignore[union-attr]
+            with suppress(OSError), process:  # closes the pipes and waits
+                pass
 
     def _start(self) -> subprocess.Popen[bytes]:
         start = f"import sys; from {__name__} import serve; serve(sys.argv[1])"
