@@ -99,6 +99,9 @@ def verify(
         reason = at_hand(name)
         if reason:
             yield from (check.outcome((), (), skipped=reason) for check in mine)
+            if effort.sanitize:
+                where = f"{name} sanitized"
+                yield from (Outcome(p.name, "all cases", where, skipped=reason) for p in patches)
         elif name == "host":
             yield from _on_host(patches, mine, effort, cubins)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from trtpatch import executors
 from trtpatch.catalog import Patch
+from trtpatch.compiler.cubins import Cubins
 from trtpatch.engines import Tensor as EngineTensor
 from trtpatch.errors import VerifyError
 from trtpatch.frame import Frame, as_frames
@@ -153,20 +155,17 @@ def _shift(plan: Plan, patch: Patch, name: str, count: int) -> Plan:
 
 
 def run_case(
-    plan: Plan, case: Case, executor: str, *, device: int = 0, poison: int = POISON
+    plan: Plan, case: Case, executor: str, *, cubins: Cubins | None = None
 ) -> dict[str, Array]:
-    """Run one planned case.
+    """Run one planned case; `cubins` is the user's own cache when not given.
 
     Returns:
         The patch's outputs, by field. Outputs and scratch are poisoned beforehand.
     """
-    walker = executors.make_executor(executor, plan, None, device=device)
-    try:
-        fill(walker, plan, case, poison=poison)
+    with closing(executors.make_executor(executor, plan, None, cubins=cubins)) as walker:
+        fill(walker, plan, case)
         walker.walk()
         return read_outputs(walker, plan)
-    finally:
-        walker.close()
 
 
 def fill(walker: executors.Executor, plan: Plan, case: Case, *, poison: int = POISON) -> None:

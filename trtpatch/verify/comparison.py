@@ -40,10 +40,26 @@ def compare(
 ) -> tuple[Difference, ...]:
     """Differences of all outputs, with what has no order brought into one."""
     found, expected = in_order(found), in_order(expected)
-    return tuple(
-        _difference(name, found[name], expected[name], patch.spec.tolerance.get(name, "exact"))
-        for name in expected
-    )
+    return tuple(difference(patch, name, found[name], expected[name]) for name in expected)
+
+
+def difference(patch: Patch, name: str, found: Array, expected: Array) -> Difference:
+    """How far one output, or a part of it, is from what is expected of it."""
+    tolerance = patch.spec.tolerance.get(name, "exact")
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+    allowed = np.zeros_like(b)
+    if tolerance != "exact":
+        finite = np.isfinite(b)  # what is not must be met as it is
+        allowed[finite] = tolerance.atol + tolerance.rtol * np.abs(b[finite])
+    wrong = ~(gap <= allowed)
+    count = int(np.count_nonzero(wrong))
+    example = ""
+    if count:
+        at = tuple(np.argwhere(wrong)[0])
+        example = f"{_first(wrong)}: found {found[at]:.9g}, expected {expected[at]:.9g}"
+    return Difference(name, float(gap.max(initial=0.0)), count, gap.size, example)
 
 
 def in_order(outputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -85,23 +101,6 @@ def other_bits(before: Mapping[str, Array], after: Mapping[str, Array]) -> Itera
 def _bytes_of(array: Array) -> Array:
     """`[..., bytes of an element]` uint8."""
     return np.ascontiguousarray(array)[..., np.newaxis].view(np.uint8)
-
-
-def _difference(name: str, found: Array, expected: Array, tolerance: Any) -> Difference:
-    a, b = found.astype(np.float64), expected.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-    allowed = np.zeros_like(b)
-    if tolerance != "exact":
-        finite = np.isfinite(b)  # what is not must be met as it is
-        allowed[finite] = tolerance.atol + tolerance.rtol * np.abs(b[finite])
-    wrong = ~(gap <= allowed)
-    count = int(np.count_nonzero(wrong))
-    example = ""
-    if count:
-        at = tuple(np.argwhere(wrong)[0])
-        example = f"{_first(wrong)}: found {found[at]:.9g}, expected {expected[at]:.9g}"
-    return Difference(name, float(gap.max(initial=0.0)), count, gap.size, example)
 
 
 def _first(mask: Array) -> str:
