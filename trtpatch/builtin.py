@@ -12,6 +12,11 @@ def patches_folder() -> Path:
     return _root() / "patches"
 
 
+def is_builtin(folder: Path) -> bool:
+    """Whether a patch's folder is that of a built-in patch."""
+    return folder.resolve().parent == patches_folder()
+
+
 def registry_file() -> Path:
     """The built-in registry; it holds rules alone."""
     return _root() / "registry.yaml"

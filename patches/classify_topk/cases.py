@@ -18,6 +18,7 @@ def cases() -> Iterator[Case]:
     scores = np.abs(logits(2, 80))
     yield Case("scores as they are", {"logits": scores}, {"activation": "none", "top": 3})
     yield Case("two classes", {"logits": logits(1, 2)})
+    yield Case("the best alone", {"logits": logits(2, 35)}, {"top": 1})
     yield Case("one class", {"logits": logits(4, 1)})
     yield Case("all classes in order", {"logits": logits(2, 300)}, {"top": 300})
     yield Case("equal logits", {"logits": np.ones((2, 40), np.float32)}, {"top": 7})

@@ -21,6 +21,7 @@ def cases() -> Iterator[Case]:
     yield case("a frame of one pixel", [5], frame=(1, 1))
     yield case("whole", [6, 0, 2], whole=True, frame=(70, 100))
     yield case("room for two masks", [20, 0], max_masks=2)
+    yield case("room for one mask", [3, 1], max_masks=1)
     yield case("little room", [20, 3], room_bytes=20000)
     yield case("room for nothing", [20], room_bytes=4)
     yield case("threshold", [8], mask_threshold=-1.5)

@@ -21,6 +21,7 @@ def cases() -> Iterator[Case]:
     yield case("35 columns, float16", (9, 17), (11, 35), dtype=np.float16)
     yield case("same size", (6, 8), (6, 8))
     yield Case("width alone", {"features": maps(1, 3, (6, 8))}, {"width": 20})
+    yield Case("height alone", {"features": maps(1, 3, (6, 8))}, {"height": 9})
     yield Case("many maps", {"features": maps(3, 200, (2, 2))}, {"height": 3, "width": 5})
     given = maps(1, 2, (4, 4))
     given[0, 0, 1, 1], given[0, 1, 2, 2] = np.nan, np.inf

@@ -15,7 +15,12 @@ def cases() -> Iterator[Case]:
     sizes = [(361, 640), (64, 64), (17, 300), (300, 17), (1, 1), (2, 2)]
     for name, params in {
         "plain": {},
-        "bgr, bottom right": {"color": "bgr", "pad": "bottom-right", "scale": 1.0},
+        "bgr, bottom right": {
+            "color": "bgr",
+            "pad": "bottom-right",
+            "pad_value": 255,
+            "scale": 1.0,
+        },
         "stretch": {"fit": "stretch", **IMAGENET},
         "nearest": {"interpolation": "nearest", "pad_value": 0, "rounding": "down"},
         "imagenet": IMAGENET,

@@ -23,6 +23,7 @@ def cases() -> Iterator[Case]:
     yield case("frames of one pixel, and unused", 4, (24, 40), frames=[(1, 1), (0, 0), (2, 1)])
     yield case("unused, cells", 4, (24, 40), frames=[(0, 0), (7, 9)], size="head")
     yield case("no room for one", 4, (8, 8), frames=[(90, 91), (30, 30), (29, 31)], room_pixels=900)
+    yield case("room for one pixel", 4, (1, 1), frames=[(1, 1), (2, 1)], room_pixels=1)
     equal = case("equal logits", 7, (24, 40))
     equal.inputs["logits"][:] = 0.5
     yield equal

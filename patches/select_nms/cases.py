@@ -41,6 +41,8 @@ def cases() -> Iterator[Case]:
         yield case("crowds", *crowds, classes=3, class_aware=aware, max_detections=3000)
     yield case("all kept", (grid(2000), np.linspace(0, 1, 2000)), max_detections=2**63 - 1)
     yield case("max_detections", crowd(700, 3), max_detections=5)
+    yield case("the best alone", (chain, [0.9, 0.8, 0.7]), max_detections=1)
+    yield case("no IoU is above 1", crowd(50, 4), iou_threshold=1.0)
     yield case("pre_nms_topk", crowd(700, 3), pre_nms_topk=300)
     yield case("huge pre_nms_topk", crowd(300, 3), pre_nms_topk=2**63 - 1)
     by_class = {"class_score_thresholds": [0.3, 0.9], "class_iou_thresholds": [0.1, 1.0]}

@@ -27,6 +27,8 @@ def cases() -> Iterator[Case]:
     yield case("any class", crowd(700, 1), class_aware=False, max_detections=700)
     by_class = {"class_score_thresholds": [0.3, 0.5], "class_iou_thresholds": [0.1, 1.0]}
     yield case("by class", crowd(700, 2), pre_nms_topk=400, **by_class)
+    yield case("no IoU is above 1", crowd(40, 4), iou_threshold=1.0)
+    yield case("the best alone", crowd(40, 5), max_detections=1)
     yield case("max_detections", crowd(300, 3), max_detections=5)
 
 

@@ -23,10 +23,16 @@ def cases() -> Iterator[Case]:
     yield case("IoU is the threshold", half, method="linear", iou_threshold=0.5)
     equals = [[0, 0, 9, 9]] * 50, np.linspace(1, 0.5, 50)
     yield case("nothing left of the equals", equals, sigma=0.1)
+    yield case("any overlap is all", crowd(60, 4), sigma=1e-12)
+    for threshold in (0.0, 1.0):
+        name = f"linear above {threshold}"
+        yield case(name, crowd(60, 5), method="linear", iou_threshold=threshold)
+    yield case("the best alone", crowd(60, 6), max_detections=1)
     yield case("max_detections", crowd(300, 3), max_detections=5)
     yield case("no limit", crowd(200, 3), max_detections=2**63 - 1, min_score=0.0)
     yield case("no candidate", ([], []), chain, ([], []))
     yield case("none above min_score", chain, crowd(90, 1), min_score=0.9)
+    yield case("no score is above 1", chain, min_score=1.0)
     empty = [[5, 5, 5, 5], [5, 5, 5, 5], [0, 0, 10, 10], [20, 0, 10, 10]], [0.9, 0.8, 0.7, 0.6]
     yield case("no area", empty)
     yield case("equal scores", ([[9 * i, 0, 9 * i + 8, 8] for i in range(100)], [0.5] * 100))

@@ -39,9 +39,8 @@ def edit(file: Path, old: str, new: str) -> int:
 
 
 @pytest.mark.parametrize("name", PATCHES)
-def test_no_patch_has_an_error(name: str, catalog: Catalog) -> None:
-    found = lint(read(name), catalog, compiled=False)
-    assert not [str(one) for one in found.remarks if one.severity == "error"]
+def test_no_patch_has_a_remark(name: str, catalog: Catalog) -> None:
+    assert not [str(one) for one in lint(read(name), catalog, compiled=False).remarks]
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=lambda path: path.name)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from trtpatch import builtin
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.errors import TrtpatchError
 from trtpatch.lint.remarks import Remark, Severity, at
@@ -207,7 +208,8 @@ def _kind(patch: Patch, catalog: Catalog) -> Iterator[Remark]:
     others = [other for other in _patches(catalog) if other.name != patch.name]
     same = [other for other in others if other.spec.kind == patch.spec.kind]
     if not same:
-        kinds = {other.spec.kind for other in others}
+        own = builtin.is_builtin(patch.folder)  # it may be the one of its kind
+        kinds = set() if own else {other.spec.kind for other in others}
         for kind in difflib.get_close_matches(patch.spec.kind, kinds, n=1, cutoff=0.8):
             message = f"no other patch is of kind {patch.spec.kind!r}. Did you mean {kind!r}?"
             yield remark(patch, ("kind",), "kind", message, "warning")

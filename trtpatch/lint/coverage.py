@@ -13,9 +13,10 @@ from trtpatch.verify.cases import Case, as_group
 
 def lint_cases(patch: Patch, cases: Sequence[Case]) -> Iterator[Remark]:
     """Branches of the parameters' ranges that no case takes."""
+    sizing = patch.spec.sizing()
     for name, spec in patch.spec.params.items():
         values = [case.params.get(name, spec.default) for case in cases]
-        missing = list(_missing(spec, values))
+        missing = list(_missing(spec, values, sizing=name in sizing))
         if missing:
             message = f"no case has {name} at {' or '.join(missing)}"
             yield remark(patch, ("params", name), "untried", message, "warning")
@@ -38,13 +39,14 @@ def lint_cases(patch: Patch, cases: Sequence[Case]) -> Iterator[Remark]:
             yield remark(patch, ("frames",), "untried", message, "warning")
 
 
-def _missing(spec: ParamSpec, values: Sequence[object]) -> Iterator[str]:
+def _missing(spec: ParamSpec, values: Sequence[object], *, sizing: bool) -> Iterator[str]:
     if spec.type == "choice":
         yield from (choice for choice in spec.choices if choice not in values)
     elif spec.type == "bool":
         yield from (str(one).lower() for one in (True, False) if one not in values)
     elif spec.type in ("float", "int"):
-        ends = [end for end in (spec.min, spec.max) if end is not None]
+        most = None if sizing else spec.max  # the largest there can be is too large for a case
+        ends = [end for end in (spec.min, most) if end is not None]
         yield from (str(end) for end in ends if end not in values)
         if not ends and not any(value != spec.default for value in values):
             yield "another value than its default"

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from trtpatch.catalog import Patch
 from trtpatch.compiler.includes import place, without_comments
@@ -151,10 +150,6 @@ class KernelText:
         """The path of a file that the text names by a label such as `patches/x/kernel.cu`."""
         path = self.patch.folder.parent.parent / label
         return str(path) if path.is_file() else label
-
-    def is_authors(self, offset: int) -> bool:
-        """Whether a place is in the patch's own folder."""
-        return Path(self.place(offset)[0]).parent == self.patch.folder
 
 
 def _spaces(text: str) -> str:

@@ -15,7 +15,8 @@ def cases() -> Iterator[Case]:
     yield Case("half precision", heads(2, 8, 16, np.float16))
     yield Case("nothing found", heads(1, 8, 8), {"score_threshold": 1.0})
     yield Case("every cell found", heads(2, 16, 16), {"score_threshold": 0.0})
-    yield Case("another stride", heads(1, 8, 8), {"stride": 8})
+    for stride in (1, 8):
+        yield Case(f"stride {stride}", heads(1, 8, 8), {"stride": stride})
     yield Case("equal to the threshold", filled(heatmap=0.5), {"score_threshold": 0.5})
     yield Case("no area, and past the picture", filled(scale=-200.0, offset=-50.0))
     for name in ("heatmap", "scale", "offset"):
