@@ -1,4 +1,4 @@
-"""A new patch of one's own, from a template that works: a folder, and a registry that names it."""
+"""A new patch of one's own, from one that works: a folder, and a registry that names it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from os.path import realpath
 from pathlib import Path
 
 from trtpatch import builtin
+from trtpatch.catalog import Patch
 from trtpatch.errors import InputError
 from trtpatch.spec import yamlfile
 from trtpatch.spec.registry import ENGINE, RegistrySpec
 from trtpatch.spec.validate import choose, validate
 
-_TEMPLATES = "_template"
+_FILES = ("patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md")
+_INCLUDE = re.compile(r'^#include "(?:\.\./)?(\w+\.cuh)"', re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -24,13 +26,16 @@ class Made:
 
     Attributes:
         folder: of the patch.
-        files: in it, in the order in which they are read.
+        model: the patch that it is a copy of.
+        files: of the patch, in the order in which they are read; then those beside its folder that
+            it includes.
         registry: the file that names the folder of patches.
         new_registry: whether it was made, too.
         to_add: the line that an existing registry lacks; empty where it names the folder already.
     """
 
     folder: Path
+    model: str
     files: tuple[Path, ...]
     registry: Path
     new_registry: bool
@@ -38,9 +43,20 @@ class Made:
 
 
 def kinds() -> tuple[str, ...]:
-    """Kinds of patches that there is a template for."""
-    folders = (builtin.patches_folder() / _TEMPLATES).glob("*_example/patch.yaml")
-    return tuple(sorted(path.parent.name.removesuffix("_example") for path in folders))
+    """The kinds of the built-in patches."""
+    return tuple(sorted(_models()))
+
+
+def _models() -> dict[str, Path]:
+    """For each kind the folder to start from: the template, or else the shortest built-in patch."""
+    root = builtin.patches_folder()
+    contracts = sorted(root.glob("[!_.]*/patch.yaml"), key=_length, reverse=True)
+    folders = [path.parent for path in (*contracts, *root.glob("_template/*/patch.yaml"))]
+    return {Patch.read(folder).spec.kind: folder for folder in folders}
+
+
+def _length(contract: Path) -> tuple[int, str]:
+    return (contract.parent / "kernel.cu").stat().st_size, contract.parent.name
 
 
 def make_patch(name: str, *, kind: str, patches: Path) -> Made:
@@ -48,7 +64,7 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
 
     Args:
         name: of the patch, and so of its folder, its kernel and its reference.
-        kind: which template.
+        kind: what it is to stand in for.
         patches: the folder of patches to put it in; made if need be. A `registry.yaml` beside that
             folder is made if there is none, and left alone if there is one.
 
@@ -60,24 +76,18 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
             f"{name!r} is no name for a patch: expected small letters, digits and _, such as"
             f" {kind}_mine; the kernel has this name too"
         )
-    if kind not in kinds():
-        raise InputError(f"there is no template of kind {kind!r}.{choose(kind, kinds())}")
+    models = _models()
+    if kind not in models:
+        raise InputError(f"there is no kind {kind!r} of patches.{choose(kind, models)}")
     folder = patches / name
     if folder.exists():
         raise InputError(f"{folder}: is there already; nothing was changed")
-    template = builtin.patches_folder() / _TEMPLATES / f"{kind}_example"
     registry = patches.absolute().parent / "registry.yaml"
     new, to_add = not registry.exists(), ""
     if not new:
         to_add = _missing_line(registry, patches)
-    files = []
     try:
-        folder.mkdir(parents=True)
-        for file in ("patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md"):
-            text = (template / file).read_text(encoding="utf-8")
-            text = re.sub(rf"\b{template.name}\b", name, text)
-            (folder / file).write_text(text, encoding="utf-8")
-            files.append(folder / file)
+        files = _copy(models[kind], folder)
         if new:
             line = f"patches: [{patches.absolute().name}] # folders of patches, beside this file\n"
             registry.write_text(line, encoding="utf-8")
@@ -85,7 +95,28 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
         raise InputError(
             f"{error.filename or folder}: cannot be written: {error.strerror}"
         ) from None
-    return Made(folder, tuple(files), registry, new, to_add)
+    return Made(folder, models[kind].name, files, registry, new, to_add)
+
+
+def _copy(model: Path, folder: Path) -> tuple[Path, ...]:
+    """Copy a patch under the name of another folder, and the headers beside it that it includes."""
+    folder.mkdir(parents=True)
+    files = []
+    for file in _FILES:
+        text = (model / file).read_text(encoding="utf-8")
+        text = re.sub(rf"\b{model.name}(?![a-z0-9])", folder.name, text)
+        (folder / file).write_text(text, encoding="utf-8")
+        files.append(folder / file)
+    headers = _INCLUDE.findall((model / "kernel.cu").read_text(encoding="utf-8"))
+    while headers:
+        name = headers.pop()
+        text = (builtin.patches_folder() / name).read_text(encoding="utf-8")
+        headers += _INCLUDE.findall(text)
+        target = folder.parent / name
+        if not target.exists():
+            target.write_text(text, encoding="utf-8")
+            files.append(target)
+    return tuple(files)
 
 
 def _missing_line(registry: Path, patches: Path) -> str:

@@ -16,6 +16,7 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "patches/README.md").read_text(encoding="utf-8")
+INLINE = re.findall(r"`(trtpatch\s[^`]*)`", README)
 PATH = re.findall(r"^```(\w+)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 SIDE, BOX = 64, (32.0, 24.0, 20.0, 16.0)
 """The model's picture in pixels, and the centre and size of the box that it finds."""
@@ -114,6 +115,9 @@ def test_the_path_is_followed_to_its_end(shell: Shell) -> None:
     assert [float(one) for one in row.split()[-4:]] == [
         max(0.0, round(1.5 * one, 1)) for one in sides
     ]
+    assert len(INLINE) >= 4
+    for command in INLINE:  # those in the text run too, now that there is a pipeline
+        shell.run(" ".join(command.split()))
 
 
 def test_a_kernel_that_was_edited_alone_disagrees_with_its_reference(shell: Shell) -> None:

@@ -28,12 +28,13 @@ def test_it_is_listed_without_touching_anything_else(kind: str) -> None:
     said = invoke("new", name, "--kind", kind).stdout
     assert all(f"patches/{name}/{file}" in said for file in FILES)
     assert {path.name for path in Path("patches", name).iterdir()} == FILES
+    assert "It is a copy of " in said
     listed = json.loads(invoke("patches", "--json").stdout)
     (mine,) = [one for one in listed if one["name"] == name]
     assert mine["kind"] == kind
     catalog = Catalog([Path("registry.yaml")])
     patch = catalog.patch(name)
-    assert [launch.entry for launch in patch.spec.launch] == [name]
+    assert all(launch.entry.startswith(name) for launch in patch.spec.launch)
     assert not lint(patch, catalog, compiled=False).remarks
     for case in load_cases(patch):
         plan = plan_case(patch, case)
@@ -41,10 +42,26 @@ def test_it_is_listed_without_touching_anything_else(kind: str) -> None:
         assert not any(one.wrong for one in compare(patch, once, again))
 
 
+def test_there_is_one_of_each_kind() -> None:
+    catalog = Catalog()
+    assert set(kinds()) == {catalog.patch(name).spec.kind for name in catalog.names}
+
+
 def test_no_word_of_the_template_is_left() -> None:
-    for kind in kinds():
-        invoke("new", f"{kind}_mine", "--kind", kind)
+    for kind in ("decode", "resize", "select"):
+        said = invoke("new", f"{kind}_mine", "--kind", kind).stdout
+        assert f"It is a copy of {kind}_example" in said
     assert not [path for path in Path("patches").rglob("*.*") if "example" in path.read_text()]
+
+
+def test_headers_come_along_once() -> None:
+    said = invoke("new", "mask_mine", "--kind", "mask").stdout
+    header = Path("patches/sampling.cuh")
+    assert str(header) in said
+    assert '#include "../sampling.cuh"' in Path("patches/mask_mine/kernel.cu").read_text()
+    header.write_text(header.read_text() + "// mine\n")
+    assert str(header) not in invoke("new", "mask_more", "--kind", "mask").stdout
+    assert header.read_text().endswith("// mine\n")
 
 
 def test_a_folder_elsewhere_and_a_registry_beside_it(tmp_path: Path) -> None:
@@ -69,7 +86,7 @@ def test_a_registry_that_is_there_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [
-        ("decode_mine", "decoed", "no template of kind 'decoed'. Did you mean 'decode'?"),
+        ("decode_mine", "decoed", "no kind 'decoed' of patches. Did you mean 'decode'?"),
         ("Decode-Mine", "decode", "'Decode-Mine' is no name for a patch"),
         ("../mine", "decode", "is no name for a patch"),
         ("there", "decode", "is there already"),

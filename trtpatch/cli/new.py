@@ -23,7 +23,8 @@ def command(name: str, kind: str, patches: Path) -> None:
     """Make the patch NAME.
 
     Writes a folder with contract, kernel, reference, cases and README, which works as it is, and a
-    registry.yaml beside the folder of patches where there is none.
+    registry.yaml beside the folder of patches where there is none. It is a copy of the template of
+    its kind, or of the shortest built-in patch where there is no template.
     """
     from trtpatch.scaffold import make_patch
 
@@ -36,4 +37,5 @@ def command(name: str, kind: str, patches: Path) -> None:
     elif made.to_add:
         click.echo(f"\n{registry} does not name {patches} yet; write there: {made.to_add}")
     where = "" if registry == Path("registry.yaml") else f" --registry {registry}"
-    click.echo(f"\nNext: trtpatch check {name}{where}, then trtpatch verify {name}{where}")
+    click.echo(f"\nIt is a copy of {made.model}, for you to change.")
+    click.echo(f"Next: trtpatch check {name}{where}, then trtpatch verify {name}{where}")
