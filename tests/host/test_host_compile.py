@@ -58,6 +58,8 @@ def test_errors_have_the_authors_line_and_column(
         ("cudaDeviceSynchronize();", "cudaDeviceSynchronize", "the CUDA runtime"),
         ("__half2 x;", "__half2", "cuda_fp16.h"),
         ("__shfl_down(1, 2);", "__shfl_down", "warp calls without a mask"),
+        ("static __managed__ int x;", "__managed__", "managed memory"),
+        ("__cluster_dims__(2, 1, 1);", "__cluster_dims__", "thread block clusters"),
     ],
 )
 def test_constructs_that_the_host_cannot_do(cubins, code, found, kind):

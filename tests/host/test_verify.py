@@ -8,13 +8,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from tests.command import invoke
 from trtpatch import builtin
 from trtpatch.catalog import Patch
-from trtpatch.cli import main
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.verify import Effort, Outcome, verify
+from trtpatch.scaffold import kinds, make_patch
+from trtpatch.verify import Effort, Outcome, load_cases, verify
 
 TEMPLATES = builtin.patches_folder() / "_template"
 QUICK = Effort(shuffles=3, generated=0)
@@ -45,6 +46,17 @@ def wrong(folder: Path, cubins: Cubins, effort: Effort = QUICK) -> str:
 def test_templates_verify_under_sanitizers_too(template: Path, cubins: Cubins) -> None:
     found = outcomes(template, cubins, Effort(generated=8, sanitize=True))
     assert {one.executor for one in found} == {"host", "host sanitized"}
+    assert not [(one.case, one.wrong) for one in found if not one.passed]
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_new_patch_of_each_kind_verifies_at_once(
+    kind: str, tmp_path: Path, cubins: Cubins
+) -> None:
+    made = make_patch(f"{kind}_mine", kind=kind, patches=tmp_path / "patches")
+    first = load_cases(Patch.read(made.folder))[0].name
+    found = outcomes(made.folder, cubins, Effort(shuffles=1, generated=0, only=first))
+    assert found
     assert not [(one.case, one.wrong) for one in found if not one.passed]
 
 
@@ -122,10 +134,8 @@ def test_what_an_author_prints_disturbs_nothing(folder: Path, cubins: Cubins) ->
     assert all(one.passed for one in outcomes(folder, cubins))
 
 
-def invoke(*arguments: object, code: int) -> Result:
-    result = CliRunner().invoke(main, ["verify", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
+def said_by(*arguments: object, code: int) -> Result:
+    return invoke("verify", *map(str, arguments), code=code)
 
 
 def test_the_command_says_it_as_a_table_as_json_and_as_junit(
@@ -133,7 +143,7 @@ def test_the_command_says_it_as_a_table_as_json_and_as_junit(
 ) -> None:
     monkeypatch.setenv("TRTPATCH_CACHE", str(tmp_path / "cache"))
     arguments = [folder, "--generate", 0, "--shuffle", 1]
-    table = invoke(*arguments, "--junit", tmp_path / "good.xml", code=0).stdout
+    table = said_by(*arguments, "--junit", tmp_path / "good.xml", code=0).stdout
     assert "7 passed, 0 failed, 7 skipped" in table
     assert "skipped 7 on gpu: no GPU" in table
     root = ElementTree.parse(tmp_path / "good.xml").getroot()
@@ -143,14 +153,16 @@ def test_the_command_says_it_as_a_table_as_json_and_as_junit(
     ]
     assert len(root.findall(".//testcase")) == 14
     assert len(root.findall(".//skipped")) == 7
+    table = said_by(*arguments, "--sanitize", "--executor", "gpu", code=2).stdout
+    assert "skipped 1 on gpu sanitized: no GPU" in table
     edit(folder / "kernel.cu", "load(head + 1), load", "load(head + 1) + 1, load")
     arguments += ["--executor", "host"]
-    table = invoke(*arguments, "--junit", tmp_path / "bad.xml", code=1).stdout
+    table = said_by(*arguments, "--junit", tmp_path / "bad.xml", code=1).stdout
     assert "candidates_boxes: " in table
     root = ElementTree.parse(tmp_path / "bad.xml").getroot()
     failures = root.findall(".//failure")
     assert len(failures) == int(root[0].get("failures", "")) > 0
-    said = json.loads(invoke(*arguments, "--json", code=1).stdout)
+    said = json.loads(said_by(*arguments, "--json", code=1).stdout)
     assert len(said["outcomes"]) == said["summary"][0]["passed"] + said["summary"][0]["failed"]
     assert sum(one["status"] == "failed" for one in said["outcomes"]) == len(failures)
 
@@ -159,9 +171,9 @@ def test_nothing_to_run_is_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    said = invoke(folder, "--executor", "host", "--generate", 0, code=2)
+    said = said_by(folder, "--executor", "host", "--generate", 0, code=2)
     assert "0 passed, 0 failed, 7 skipped" in said.stdout
     assert "error: nothing was run" in said.stderr
     assert "no-such-compiler" in said.stderr
-    assert "cannot be written" in invoke(folder, "--junit", tmp_path / "no/x.xml", code=2).stderr
-    assert "no patch is called 'decode_noone'" in invoke("decode_noone", code=2).stderr
+    assert "cannot be written" in said_by(folder, "--junit", tmp_path / "no/x.xml", code=2).stderr
+    assert "no patch is called 'decode_noone'" in said_by("decode_noone", code=2).stderr

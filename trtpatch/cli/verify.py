@@ -49,7 +49,8 @@ _SHOWN = 5
     "--sanitize",
     is_flag=True,
     help="Also run under Address- and UndefinedBehaviorSanitizer and look for races on the host,"
-    " and under compute-sanitizer on a GPU.",
+    " and under compute-sanitizer on a GPU: a patch's own cases, and on the host one made-up case"
+    " of each form.",
 )
 @click.option("--case", "only", metavar="TEXT", default="", help="Only cases with it in the name.")
 @registries

@@ -15,12 +15,12 @@ check the alignment where a whole struct, such as a float4, is copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
+from trtpatch.bits import Array, Mask, bytes_of, differ, first_index
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.executors.findings import Array, Arrays, Field, Finding
+from trtpatch.executors.findings import Arrays, Field, Finding
 from trtpatch.executors.host_compiler import SANITIZED
 from trtpatch.executors.host_unit import check_launch
 from trtpatch.executors.races import find_races
@@ -28,8 +28,6 @@ from trtpatch.executors.replay import Job, Run, replay
 from trtpatch.executors.sanitizer_log import read_log
 from trtpatch.plan import Launch
 from trtpatch.unit import Unit
-
-Mask = np.ndarray[Any, Any]
 
 # Bytes. As numbers one is huge and positive, the other tiny and negative, in every type.
 _POISONS = (0x7F, 0x81)
@@ -105,21 +103,21 @@ def _compare(runs: Sequence[Arrays], entries: tuple[str, ...]) -> Iterator[Findi
     for name, array in first.items():
         unwritten = _is_poison(array, _POISONS[0]) & _is_poison(second[name], _POISONS[1])
         if count := int(unwritten.sum()):
-            where = _first_index(unwritten)
+            where = first_index(unwritten)
             message = f"{count} of {array.size} elements are not written, the first is {where}"
             yield Finding("unwritten", entry, "", 0, name, message)
-        differ = _differ(array, second[name]) & ~unwritten
-        if count := int(differ.sum()):
-            where = _first_index(differ)
+        others = differ(array, second[name]) & ~unwritten
+        if count := int(others.sum()):
+            where = first_index(others)
             message = (
                 f"{count} of {array.size} elements depend on memory that was not written, the"
                 f" first is {where}: scratch, another output or shared memory is read too early"
             )
             yield Finding("uninitialised", entry, "", 0, name, message)
         for seed, other in enumerate(runs[2:], start=1):
-            differ = _differ(array, other[name]) & ~unwritten
-            if count := int(differ.sum()):
-                where = _first_index(differ)
+            others = differ(array, other[name]) & ~unwritten
+            if count := int(others.sum()):
+                where = first_index(others)
                 message = (
                     f"{count} of {array.size} elements depend on the order of threads or blocks,"
                     f" the first is {where} (seed {seed}): a barrier is missing, or two threads"
@@ -130,20 +128,5 @@ def _compare(runs: Sequence[Arrays], entries: tuple[str, ...]) -> Iterator[Findi
 
 
 def _is_poison(array: Array, poison: int) -> Mask:
-    mask: Mask = (_bytes_of(array) == poison).all(-1)
+    mask: Mask = (bytes_of(array) == poison).all(-1)
     return mask
-
-
-def _differ(a: Array, b: Array) -> Mask:
-    """Where the bits differ; a NaN equals the same NaN."""
-    mask: Mask = (_bytes_of(a) != _bytes_of(b)).any(-1)
-    return mask
-
-
-def _bytes_of(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """`[..., bytes of an element]`."""
-    return np.ascontiguousarray(array)[..., np.newaxis].view(np.uint8)
-
-
-def _first_index(mask: Mask) -> str:
-    return str([int(i) for i in np.argwhere(mask)[0]])

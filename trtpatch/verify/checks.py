@@ -18,6 +18,7 @@ from trtpatch.errors import TrtpatchError, VerifyError
 from trtpatch.plan import Plan
 from trtpatch.verify.cases import POISON, Array, Case, fill, read_outputs
 from trtpatch.verify.comparison import Difference, compare, in_order, other_bits
+from trtpatch.verify.host_sanitizer import sanitize_case
 
 Where = Literal["host", "gpu", "host sanitized"]
 
@@ -148,10 +149,8 @@ def _on_gpu(check: Check, cubins: Cubins) -> Outcome:
 
 
 def _sanitized(check: Check, cubins: Cubins) -> Outcome:
-    from trtpatch.sanitize import sanitize_case
-
     shuffles = min(check.shuffles, _SHUFFLES_WATCHED)
-    found = sanitize_case(check.patch, check.case, cubins=cubins, shuffles=shuffles)
+    found = sanitize_case(check.case, check.plan, cubins=cubins, shuffles=shuffles)
     return check.outcome((), list(map(str, found)), runs=2 + shuffles)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from trtpatch.bits import Array, differ, first_index
 from trtpatch.catalog import Patch
 from trtpatch.spec.ports import PORTS
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def difference(patch: Patch, name: str, found: Array, expected: Array) -> Differ
     example = ""
     if count:
         at = tuple(np.argwhere(wrong)[0])
-        example = f"{_first(wrong)}: found {found[at]:.9g}, expected {expected[at]:.9g}"
+        example = f"{first_index(wrong)}: found {found[at]:.9g}, expected {expected[at]:.9g}"
     return Difference(name, float(gap.max(initial=0.0)), count, gap.size, example)
 
 
@@ -93,15 +91,7 @@ def in_order(outputs: Mapping[str, Array]) -> dict[str, Array]:
 def other_bits(before: Mapping[str, Array], after: Mapping[str, Array]) -> Iterator[str]:
     """Outputs of two runs, brought into one order, that are not the same bit for bit."""
     for name, array in before.items():
-        differ = (_bytes_of(array) != _bytes_of(after[name])).any(-1)
-        if count := int(differ.sum()):
-            yield f"{name}: {count} of {array.size} elements differ, the first is {_first(differ)}"
-
-
-def _bytes_of(array: Array) -> Array:
-    """`[..., bytes of an element]` uint8."""
-    return np.ascontiguousarray(array)[..., np.newaxis].view(np.uint8)
-
-
-def _first(mask: Array) -> str:
-    return str([int(i) for i in np.argwhere(mask)[0]])
+        others = differ(array, after[name])
+        if count := int(others.sum()):
+            first = first_index(others)
+            yield f"{name}: {count} of {array.size} elements differ, the first is {first}"

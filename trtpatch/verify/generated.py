@@ -22,7 +22,8 @@ from trtpatch.spec.ports import PORTS
 from trtpatch.unit import make_unit
 from trtpatch.verify.cases import Case, as_group, engine_tensors, plan_case
 from trtpatch.verify.contents import SPECIAL, STYLES, engine_tensor, frames, keep_in_frame, port
-from trtpatch.verify.forms import MAX_ELEMENTS, Draw, Form, baked, draw_form, draw_value, form_of
+from trtpatch.verify.forms import Form, form_of
+from trtpatch.verify.variations import MAX_ELEMENTS, Draw, baked, draw_form, draw_value
 
 _PREFIX = "generated"
 _MISSING = "hypothesis, which makes up cases, is not installed: pip install hypothesis"

@@ -52,7 +52,11 @@ def trtpatch(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "trtpatch", *arguments],
         cwd=target,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(target), str(ROOT)])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(target), str(ROOT)]),
+            "TRTPATCH_CACHE": str(target / ".kernels"),
+        },
         capture_output=True,
         text=True,
     )
@@ -76,6 +80,9 @@ def test_its_patches_are_checked_and_verified_by_name(installed: Path) -> None:
     done = trtpatch(installed, "check", "decode_more")
     assert done.returncode == 0, done.stdout
     assert "errors 0, warnings 0" in done.stdout
+    done = trtpatch(installed, "verify", "decode_more", "--executor", "host", "--generate", "0")
+    assert done.returncode == 0, done.stdout
+    assert "7 passed, 0 failed, 0 skipped" in done.stdout
 
 
 def test_an_entry_point_that_leads_nowhere_is_told_and_stops_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A patch's kernels, case by case, under the sanitizers of the host executor."""
+"""One case of a patch under the sanitizers of the host executor."""
 
 from __future__ import annotations
 
@@ -7,36 +7,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trtpatch.catalog import Patch
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.executors.findings import Field, Finding
 from trtpatch.executors.sanitizer import sanitize
 from trtpatch.plan import PatchStep, Plan
 from trtpatch.plan import Tensor as PlanTensor
 from trtpatch.unit import Unit, make_unit, pack
-from trtpatch.verify import Case, frame_of, in_order, plan_case
+from trtpatch.verify.cases import Array, Case, frame_of
+from trtpatch.verify.comparison import in_order
 
-Array = np.ndarray[Any, Any]
 
-
-def sanitize_case(
-    patch: Patch, case: Case, *, cubins: Cubins, shuffles: int = 8, timeout_s: float = 120.0
-) -> tuple[Finding, ...]:
+def sanitize_case(case: Case, plan: Plan, *, cubins: Cubins, shuffles: int) -> tuple[Finding, ...]:
     """Look for faults of a patch's kernels in one case.
 
     Args:
-        patch: whose kernels to run.
         case: the inputs.
-        cubins: the cache.
+        plan: of the patch, for the case.
+        cubins: the cache of compiled kernels.
         shuffles: how many orders of blocks and threads to try beside the natural one.
-        timeout_s: seconds after which a kernel counts as hanging.
 
     Raises:
-        VerifyError: the case's parameters are wrong.
-        MatchError: the contract does not fit the case's inputs.
         CompileError: the kernel does not compile, or uses what the host cannot do.
     """
-    plan = plan_case(patch, case)
     (step,) = plan.patch_steps
     unit = make_unit(step)
     return sanitize(
@@ -47,7 +39,6 @@ def sanitize_case(
         cubins=cubins,
         shuffles=shuffles,
         meaning=in_order,
-        timeout_s=timeout_s,
     )
 
 
@@ -84,7 +75,7 @@ def _tensor_fields(
         data = arrays[index] if arrays else None
         if data is None:
             role = "out" if tensor.name in outputs else "scratch"
-            if buffer.region == "cleared":
+            if buffer.cleared:
                 data = np.zeros(buffer.shape, buffer.dtype)
         label = f"{tensor.name}[{index}]" if tensor.grouped else tensor.name
         dtype = np.dtype(buffer.dtype)
