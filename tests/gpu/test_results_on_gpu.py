@@ -6,6 +6,7 @@ import pytest
 import scipy.special
 
 import trtpatch
+from tests.cleared import counted_input, counted_result
 from tests.ort import test_labels as models
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
@@ -134,3 +135,8 @@ def test_classes_of_a_picture(tmp_path):
     scores = scipy.special.softmax(logits[0])
     np.testing.assert_array_equal(found.labels, np.argsort(-logits[0], kind="stable")[:5])
     np.testing.assert_allclose(found.scores, np.sort(scores)[:-6:-1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("counted", [counted_result, counted_input])
+def test_what_is_counted_upwards_is_cleared_before_each_frame(tmp_path, counted):
+    assert counted(tmp_path, "gpu") == [[1], [1]]
