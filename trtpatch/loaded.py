@@ -13,12 +13,13 @@ from pathlib import Path
 
 from trtpatch import engines, executors
 from trtpatch.catalog import Catalog, Patch
+from trtpatch.classnames import check_names, read_labels
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError, MatchError, SpecError
 from trtpatch.match import Match, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
-from trtpatch.params import check_params, read_labels
+from trtpatch.params import check_params
 from trtpatch.plan import Plan
 from trtpatch.planner import make_plan
 from trtpatch.spec import yamlfile
@@ -97,7 +98,8 @@ class Loaded:
             self._chain = self._patches(document, self.match)
             self._params = self._check_params(document)
             self.binding: Binding = self.bind_to(ready, largest)
-            self._compare_names(document, labels)
+            chosen = self.spec.rule is not None or self.spec.chain is not None
+            self.notes += tuple(check_names(document, labels, info, self.plan, chosen=chosen))
         except BaseException:
             if before is None:
                 self.engine.close()
@@ -112,34 +114,6 @@ class Loaded:
             with _blamed(document, *where, "chain", index):
                 patches.append(None if name == ENGINE else self.catalog.patch(name))
         return patches
-
-    def _compare_names(self, document: yamlfile.Document, labels: tuple[str, ...]) -> None:
-        """Hold the names of the classes against the classes that the chain finds in the outputs.
-
-        Where nobody chose the chain, other numbers tell that it is not for this engine.
-        """
-        told = self.engine.info.metadata.names
-        chosen = self.spec.rule is not None or self.spec.chain is not None
-        for patch, count in _classes_found(self.plan):
-            if labels and count != len(labels):
-                each = f"expected a name for each of the {count} classes that {patch} finds"
-                what = f"{each}, found {len(labels)}"
-                if count > len(labels):
-                    raise SpecError(document.problem(("labels",), what))
-                self.notes += (f"labels: {what}; are they for another model?",)
-            if told and count != len(told):
-                what = (
-                    f"{self.engine.info.path}: its metadata name {len(told)} classes"
-                    f" ({', '.join(told[:3])}{', ...' if len(told) > 3 else ''}), but {patch} finds"
-                    f" {count} in its outputs"
-                )
-                if not chosen:
-                    raise MatchError(
-                        f"{what}, so these hold something else as well, such as key points or an"
-                        " angle. Name the rule that knows them with 'rule:', or a 'chain:'"
-                    )
-                if not labels:
-                    self.notes += (what,)
 
     def again(self) -> Loaded:
         """All files read anew, on the same engine, which stays as it is.
@@ -260,16 +234,6 @@ class Loaded:
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
                 f" {gives}: {error}"
             ) from None
-
-
-def _classes_found(plan: Plan) -> Iterator[tuple[str, int]]:
-    """Each patch that tells classes apart, and how many."""
-    for step in plan.patch_steps:
-        count = step.sizes.get("C")
-        if isinstance(count, int) and any(
-            tensor.written and tensor.name.endswith("_classes") for tensor in step.tensors
-        ):
-            yield step.name, count
 
 
 @contextmanager

@@ -1,9 +1,8 @@
-"""Parameters and labels that a rule or a pipeline file gives, checked against the contracts."""
+"""Parameters that a rule or a pipeline file gives, checked against the contracts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from trtpatch.catalog import Patch
@@ -11,7 +10,7 @@ from trtpatch.errors import SpecError
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.validate import choose
-from trtpatch.spec.yamlfile import MAX_BYTES, Document, Location
+from trtpatch.spec.yamlfile import Document, Location
 
 
 def check_params(
@@ -58,35 +57,3 @@ def check_params(
                 problems.append(document.problem(place, f"{name}: {key}: {error}"))
     if problems:
         raise SpecError(*problems)
-
-
-def read_labels(
-    document: Document, labels: str | tuple[str, ...] | None, folder: Path
-) -> tuple[str, ...]:
-    """Class names from the pipeline file: a list, or a text file with one name a line.
-
-    Raises:
-        SpecError: the file cannot be read, is empty, or a line between two names is.
-    """
-    if labels is None or isinstance(labels, tuple):
-        return labels or ()
-    path = folder / labels
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"larger than {MAX_BYTES} bytes, which no list of class names is")
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").rstrip()
-        names = tuple(map(str.strip, text.split("\n")))
-        if not text:
-            raise ValueError("there is no name in it")
-        if "" in names:
-            empty = names.index("") + 1
-            raise ValueError(f"line {empty} is empty, and each class has a line; give it a name")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        if isinstance(error, UnicodeDecodeError):
-            reason = "not text in UTF-8"
-        message = f"labels file {str(path)!r} cannot be read: {reason}"
-        raise SpecError(document.problem(("labels",), message)) from None
-    return names

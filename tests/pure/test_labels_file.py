@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from trtpatch.classnames import read_labels
 from trtpatch.errors import SpecError
-from trtpatch.params import read_labels
 from trtpatch.spec import yamlfile
 
 

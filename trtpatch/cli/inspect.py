@@ -28,7 +28,7 @@ def command(file: Path, registries: tuple[Path, ...], as_json: bool) -> None:
     """
     from trtpatch.cli import tables
     from trtpatch.engines.inspection import inspect
-    from trtpatch.report import find_rule
+    from trtpatch.listing import find_rule
 
     info = inspect(file)
     rule, why_none = find_rule(info, registries)

@@ -13,7 +13,7 @@ from trtpatch.cli.registries import registries
 if TYPE_CHECKING:
     from trtpatch.catalog import Catalog
     from trtpatch.errors import Problem
-    from trtpatch.report import PatchReport, RuleReport
+    from trtpatch.listing import PatchReport, RuleReport
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(name: str | None, registries: tuple[Path, ...], rules: bool, as_json
         patches = _read_all(catalog)
         tables.echo_json(patches) if as_json else _show_list(patches)
     else:
-        from trtpatch.report import describe_patch
+        from trtpatch.listing import describe_patch
 
         patch = describe_patch(catalog.patch(name))
         tables.echo_json(patch) if as_json else _show_patch(patch)
@@ -45,7 +45,7 @@ def command(name: str | None, registries: tuple[Path, ...], rules: bool, as_json
 def _read_all(catalog: Catalog) -> list[PatchReport]:
     """Every patch; the mistakes of all contracts at once."""
     from trtpatch.errors import SpecError
-    from trtpatch.report import describe_patch
+    from trtpatch.listing import describe_patch
 
     reports: list[PatchReport] = []
     problems: list[Problem] = []
@@ -116,7 +116,7 @@ def _range(param: Mapping[str, Any]) -> str:
 
 def _rules(catalog: Catalog, name: str | None, as_json: bool) -> None:
     from trtpatch.cli import tables
-    from trtpatch.report import describe_rule
+    from trtpatch.listing import describe_rule
 
     rules = [catalog.rule(name)] if name else catalog.rules
     reports = [describe_rule(rule) for rule in rules]
