@@ -260,6 +260,28 @@ def test_record_again_gives_the_same_frames(folder: Path) -> None:
     assert replayed == invoke("run", "p.yaml", "a.png", "b.png", "--json", "-").stdout
 
 
+@pytest.mark.parametrize("target", ["tiny.npz", "labels.txt", "p.yaml"])
+def test_what_the_pipeline_reads_is_not_overwritten(folder: Path, target: str) -> None:
+    (folder / "labels.txt").write_text("cat\ndog\n")
+    with (folder / "p.yaml").open("a") as file:
+        file.write("labels: labels.txt\n")
+    before = (folder / target).read_bytes()
+    commands = [["run", "p.yaml", "a.png", "--json"], ["run", "p.yaml", "a.png", "--jsonl"]]
+    if target.endswith(".npz"):
+        commands.append(["record", "p.yaml", "a.png", "-o"])
+    for command in commands:
+        said = invoke(*command, target, code=2).stderr
+        assert f"{target}: would overwrite a file that this run reads or writes" in said
+    assert (folder / target).read_bytes() == before
+
+
+def test_a_pipe_is_no_engine(folder: Path) -> None:
+    os.mkfifo("pipe")
+    (folder / "p.yaml").write_text("engine: {path: pipe}\n")
+    for arguments in (["inspect", "pipe"], ["run", "p.yaml", "a.png"]):
+        assert "pipe: a device or a pipe, not an" in invoke(*arguments, code=2).stderr
+
+
 def test_other_pictures_than_those_recorded(folder: Path) -> None:
     Image.new("RGB", (1920, 1080)).save("large.png")
     said = "tiny.npz: picture 1 of recorded frame 2 was 64 x 32 px, and this one is 1920 x 1080 px"

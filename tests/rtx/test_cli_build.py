@@ -91,6 +91,12 @@ def test_wrong_shapes(folder: Path, arguments: list[str], said: str) -> None:
     assert not (folder / "m.engine").exists()
 
 
-def test_a_folder_that_is_not_there(folder: Path) -> None:
-    result = invoke("build", "open.onnx", "-o", "none/m.engine", code=2)
-    assert "there is no such folder" in result.stderr
+def test_what_cannot_be_written_is_not_built(folder: Path) -> None:
+    before = (folder / "open.onnx").read_bytes()
+    for target, said in (
+        ("none/m.engine", "there is no such folder"),
+        (".", "Is a directory"),
+        ("open.onnx", "would overwrite a file that this run reads"),
+    ):
+        assert said in invoke("build", "open.onnx", "-o", target, code=2).stderr
+    assert (folder / "open.onnx").read_bytes() == before

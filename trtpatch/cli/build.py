@@ -61,9 +61,9 @@ def command(
     from trtpatch.engines.options import BuildOptions
     from trtpatch.errors import InputError
     from trtpatch.keep import keep
+    from trtpatch.targets import free, writing
 
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output}: cannot be written: there is no such folder")
+    free(output, [model])
     options = BuildOptions(
         flavour=flavour,
         tf32=not no_tf32,
@@ -74,10 +74,8 @@ def command(
     if batch and options.profile:
         raise InputError(f"--batch {batch}: the bounds that --shape gives tell the batch already")
     plan = build(model, options, device=device)
-    try:
+    with writing(output):
         keep(output, plan)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None
     click.echo(f"{output}: {amount(len(plan))}")
 
 

@@ -33,12 +33,15 @@ def command(pipeline: Path, images: tuple[Path, ...], output: Path, executor: st
     from trtpatch.loaded import Loaded
     from trtpatch.pictures import find_pictures
     from trtpatch.record import record
+    from trtpatch.targets import free
 
     if output.suffix != ".npz":
         raise InputError(f"{output}: a recording is a .npz file; give it that ending")
     pictures = find_pictures(images)
+    free(output, [pipeline, *pictures])
     loaded = Loaded(pipeline, executor=executor)
     try:
+        free(output, [loaded.engine.info.path])
         info = record(loaded, pictures, output)
     finally:
         loaded.engine.close()

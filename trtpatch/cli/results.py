@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from os.path import realpath
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from trtpatch.errors import InputError
+from trtpatch.targets import free, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,20 +57,20 @@ class Output:
         self._rows: list[str] = []
         self._lines: IO[str] | None = None
         self._ascii = self.uses_stdout and not tables.stdout_is_unicode()
-        taken = set(map(realpath, (*inputs, *copies.values())))
-        for target in targets:
-            if target != _STDOUT:
-                taken.add(_free(target, taken))
+        self._files = [target for target in targets if target != _STDOUT]
+        taken: list[str | Path] = [*inputs, *copies.values()]
+        for target in self._files:
+            taken.append(free(target, taken))
 
     def __enter__(self) -> Output:
         if self._jsonl_file not in (None, _STDOUT):
-            with _writing(str(self._jsonl_file)):
+            with writing(str(self._jsonl_file)):
                 self._lines = _open(str(self._jsonl_file))
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._lines is not None:
-            with _writing(str(self._jsonl_file)):
+            with writing(str(self._jsonl_file)):
                 self._lines.close()
         if kind is not None or self._json_file is None:
             return
@@ -80,12 +78,18 @@ class Output:
         if self._json_file == _STDOUT:
             click.echo(text)
             return
-        with _writing(self._json_file), _open(self._json_file) as file:
+        with writing(self._json_file), _open(self._json_file) as file:
             file.write(text + "\n")
 
     def announce(self, loaded: Loaded) -> None:
-        """Say who runs the pipeline."""
+        """Say who runs the pipeline.
+
+        Raises:
+            InputError: a target would overwrite a file that belongs to it.
+        """
         info = loaded.engine.info
+        for target in self._files:
+            free(target, (info.path, *loaded.sources))
         who = f"executor {loaded.executor_name}, engine {info.flavour} {info.version}"
         click.echo(f"{loaded.path}: {who}", err=not self._tables)
 
@@ -108,7 +112,7 @@ class Output:
         if self._json_file is not None:
             self._rows.append(row)
         if self._lines is not None:
-            with _writing(str(self._jsonl_file)):
+            with writing(str(self._jsonl_file)):
                 click.echo(row, file=self._lines)
         elif self._jsonl_file is not None:
             click.echo(row)
@@ -211,36 +215,6 @@ def _counted(counters: Counters) -> str:
     ]
     kept = f"{counters.candidates} candidates, {counters.kept} kept"
     return "; ".join([kept, *([f"dropped: {', '.join(dropped)}"] if dropped else [])])
-
-
-def _free(target: str, taken: Collection[str]) -> str:
-    """The file that a target names.
-
-    Raises:
-        InputError: it cannot be written, or is taken.
-    """
-    file = Path(realpath(target))
-    with _writing(target):
-        if not file.parent.is_dir():
-            raise InputError(f"{target}: cannot be written: there is no such folder")
-        if file.is_dir():
-            raise InputError(f"{target}: cannot be written: Is a directory")
-        if not os.access(file if file.exists() else file.parent, os.W_OK):
-            raise InputError(f"{target}: cannot be written: Permission denied")
-    if str(file) in taken and (file.is_file() or not file.exists()):  # /dev/null takes anything
-        raise InputError(
-            f"{target}: would overwrite a file that this run reads or writes; name another"
-        )
-    return str(file)
-
-
-@contextmanager
-def _writing(target: str) -> Iterator[None]:
-    """Name the file that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
 def _open(path: str) -> IO[str]:

@@ -85,9 +85,11 @@ def command(
     from trtpatch.catalog import Catalog
     from trtpatch.cli import tables
     from trtpatch.cli.registries import find_patch
+    from trtpatch.targets import free, writing
     from trtpatch.verify import EXECUTORS, Effort, summary, verify
 
-    _refuse_unwritable(junit)
+    if junit is not None:
+        free(junit)
     catalog = Catalog(registries)
     chosen = [find_patch(catalog, name) for name in patches or catalog.names]
     names = [name for name in EXECUTORS if executor in (name, "all")]
@@ -110,7 +112,8 @@ def command(
     else:
         _show(outcomes)
     if junit is not None:
-        _write(junit, summary.junit(outcomes))
+        with writing(junit):
+            junit.write_bytes(summary.junit(outcomes))
     ran = [outcome for outcome in outcomes if not outcome.skipped]
     if any(not outcome.passed for outcome in ran):
         ctx.exit(_FAILED)
@@ -118,24 +121,6 @@ def command(
         reasons = dict.fromkeys(outcome.skipped for outcome in outcomes)
         click.echo(f"error: nothing was run: {'; '.join(reasons) or 'no case'}", err=True)
         ctx.exit(_NOTHING_RAN)
-
-
-def _refuse_unwritable(junit: Path | None) -> None:
-    from trtpatch.errors import InputError
-
-    if junit is not None and not junit.absolute().parent.is_dir():
-        raise InputError(f"{junit}: cannot be written: there is no such folder")
-    if junit is not None and junit.is_dir():
-        raise InputError(f"{junit}: cannot be written: Is a directory")
-
-
-def _write(junit: Path, content: bytes) -> None:
-    from trtpatch.errors import InputError
-
-    try:
-        junit.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"{junit}: cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -41,6 +41,8 @@ def read_file(path: Path, *, most_bytes: int = -1) -> bytes:
         EngineError: there is no such file, it cannot be read, or it is empty.
     """
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise EngineError(f"{path}: a device or a pipe, not an engine file")
         with path.open("rb") as file:
             data = file.read(most_bytes)
     except FileNotFoundError:

@@ -53,7 +53,8 @@ def read_onnx(path: Path) -> OnnxFile:
         from onnx.external_data_helper import ExternalDataInfo, uses_external_data
     except ImportError as error:
         raise EngineError(
-            f"{path}: the package that reads ONNX files does not import: {error}. pip install onnx"
+            f"{path}: the package that reads ONNX files does not import: {error}. "
+            "pip install 'trtpatch[cpu]'"
         ) from None
     model = _parse(data)
     if model is None or not model.HasField("graph"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DTYPES = {"float": "float32", "double": "float64"}
-_ERRORS_ONLY = 3
+_FATAL_ONLY = 4
 _MISSING_OPS = (
     re.compile(r"(?P<op>[\w.:]+)\(-?\d+\) is not a registered function/op"),
     re.compile(r"No Op registered for (?P<op>\S+)"),
@@ -48,7 +48,7 @@ class OrtEngine:
         except ImportError as error:
             raise EngineError(
                 f"{path}: ONNX Runtime, which runs ONNX files on the CPU, does not import: "
-                f"{error}. pip install onnxruntime"
+                f"{error}. pip install 'trtpatch[cpu]'"
             ) from None
         options = options or BuildOptions()
         model = read_onnx(path)
@@ -174,7 +174,7 @@ class OrtRunner:
 
 def _open_session(onnxruntime: Any, model: OnnxFile, shapes: Mapping[str, Shape]) -> Any:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _FATAL_ONLY
     options.use_deterministic_compute = True
     source: str | bytes = str(model.path)
     if shapes or not _is_utf8(model.path):
