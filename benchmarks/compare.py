@@ -145,7 +145,7 @@ def measured(scene: Scene, versions: Versions, bandwidth: float) -> dict[str, Ro
         for name, group in groups.items()
     }
     ways = {"": scenes.in_turn}
-    if scene.sets > 1 and any(call.name == "clear" for call in groups[first][0]._walk.calls):
+    if scene.sets > 1 and any(call.name == "clear" for call in groups[first][0]._slot.walk.calls):
         ways["cleared beside, "] = scenes.cleared_beside
     stream = cupy.cuda.Stream(non_blocking=True)
     for way, walks in ways.items():

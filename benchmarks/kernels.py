@@ -18,6 +18,8 @@ import measure
 import numpy as np
 import scenes
 
+from trtpatch.executors.capture import Call
+
 Row = dict[str, Any]
 Walks = Callable[[list[Any], Any], Callable[[], None]]
 
@@ -41,9 +43,12 @@ def walk_time(executors: list[Any], walks: Walks = scenes.in_turn) -> Row:
 
 def step_times(executor: Any) -> Row:
     """What each step adds to the walk: graphs of the first step, of the first two, and so on."""
-    calls = executor._walk.calls
+    calls, clear = scenes.patches_of(executor)
+    stream = executor._stream
+    if clear.user < len(calls):
+        calls = [Call("clear", lambda: clear.zero(stream)), *calls]
     times, before = {}, 0.0
-    with executor._stream:
+    with stream:
         for index, call in enumerate(calls):
 
             def prefix(last: int = index) -> None:

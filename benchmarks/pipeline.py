@@ -49,11 +49,11 @@ def graph_rows(path: Path, photo: Path) -> dict[str, Any]:
             executor = pipeline._ready.last
             with executor._stream:
                 rows[f"walk, graph {mode}"] = measure.gpu_time(executor.walk)
-                engine = next(call for call in executor._walk.calls if call.name == "engine")
+                engine = next(call for call in executor._slot.walk.calls if call.name == "engine")
                 if mode == "required":
                     alone = measure.captured(engine.run)
                     rows["engine alone, in a graph"] = measure.gpu_time(alone)
-                    patches = [c for c in executor._walk.calls if c.name != "engine"]
+                    patches = [c for c in executor._slot.walk.calls if c.name != "engine"]
 
                     def run_patches(calls: list[Any] = patches) -> None:
                         for call in calls:
@@ -90,7 +90,7 @@ def host_time(pipeline: Any, cupy: Any, picture: list[np.ndarray]) -> dict[str, 
             times.append((time.perf_counter() - start) * 1e6)
         return measure.summary(times[50:])
 
-    call, launch = held(lambda: pipeline(frame)), held(executor._walk)
+    call, launch = held(lambda: pipeline(frame)), held(executor._slot.walk)
     beyond = round(call["median_us"] - launch["median_us"], 3)
     return {"call": call, "the graph's launch alone": launch, "call beyond the launch, us": beyond}
 

@@ -11,7 +11,7 @@ import numpy as np
 from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
 from trtpatch.executors import make_executor
-from trtpatch.executors.capture import capture_walk
+from trtpatch.executors.capture import Call, Clear, capture_walk
 from trtpatch.frame import as_frames
 from trtpatch.plan import Plan
 from trtpatch.planner import plan_patches
@@ -147,19 +147,23 @@ def letterboxes(
     return made
 
 
+def patches_of(executor: Any) -> tuple[list[Call], Clear]:
+    """The steps of the patches alone: without the frame table's copy, which is in place."""
+    executor.walk()
+    executor.wait()
+    slot = executor._slot
+    calls = [call for call in executor._bind(slot) if call.name != "copy in"]
+    return calls, executor._clear(slot, calls)
+
+
 def in_turn(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
     """One walk of each, all on one stream; of several, none finds its input in the cache."""
     with stream:
-        for one in executors:
-            if one._stream is not stream:
-                one._stream.synchronize()
-                one._stream = stream
-                steps = [call for call in one._walk.calls if call.name != "clear"]
-                one._walk = capture_walk(steps, one._clear(), stream, "required")
+        walks = [capture_walk(*patches_of(one), stream, "required") for one in executors]
 
     def walk_all() -> None:
-        for one in executors:
-            one._walk()
+        for walk in walks:
+            walk()
 
     return walk_all
 
@@ -174,17 +178,18 @@ def cleared_beside(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
     side = cupy.cuda.Stream(non_blocking=True)
     forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
 
+    patches = [patches_of(one) for one in executors]
+
     def walk_all() -> None:
-        for one, after in zip(executors, [*executors[1:], executors[0]], strict=True):
+        for (calls, _), (_, after) in zip(patches, [*patches[1:], patches[0]], strict=True):
             forked.record(stream)
             side.wait_event(forked)
-            after._clear().zero(side)
+            after.zero(side)
             cleared.record(side)
-            for call in one._walk.calls:
-                if call.name != "clear":
-                    call.run()
+            for call in calls:
+                call.run()
             stream.wait_event(cleared)
 
     with stream:
-        executors[0]._clear().zero(stream)
+        patches[0][1].zero(stream)
         return measure.captured(walk_all)

@@ -89,7 +89,7 @@ def load_kernels(pipeline: Path, bundle: Path | None) -> dict[str, float]:
     )
     for step in plan.patch_steps:
         if on_gpu:
-            Kernels(device, source).bind(step, lambda _: 0)
+            Kernels(device, source).load(step)(lambda _: 0)
         else:
             source(make_unit(step), arch=arch)
     spent = time.perf_counter() - start

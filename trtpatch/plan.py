@@ -21,6 +21,8 @@ ALIGNMENT = 256
 
 Region = Literal["frame", "cleared", "work", "result", "lazy"]
 REGIONS: tuple[Region, ...] = ("frame", "cleared", "work", "result", "lazy")
+BATCH_REGIONS: tuple[Region, ...] = ("frame", "result", "lazy")
+"""Those that each batch has for itself while others are under way."""
 
 
 @dataclass(frozen=True)

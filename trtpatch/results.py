@@ -65,11 +65,11 @@ class Results(Sequence[Any]):
             raw.host()
 
     def device(self, *, stream: int | None = None) -> list[dict[str, Any]]:
-        """Each batch's result tensors as CuPy arrays on the GPU, without waiting or copying.
+        """Each batch's result tensors as CuPy arrays on the GPU, without waiting.
 
-        They have `__cuda_array_interface__` and `__dlpack__`, for PyTorch and others. Hold them, or
-        these results, until what reads them has run: the memory of what nobody holds any more goes
-        to the results of later batches at once.
+        They have `__cuda_array_interface__` and `__dlpack__`, for PyTorch and others, and are the
+        caller's own: copied on his stream, to memory that goes back to CuPy's pool in the order of
+        that stream, as is usual there.
 
         Args:
             stream: CUDA stream, as an integer handle, that waits for the results and on which

@@ -270,7 +270,7 @@ def test_a_cubin_that_does_not_load_is_told(
         pytest.skip("this GPU loads what is made for sm_75")
     step = next(one for one in pipeline.plan.steps if isinstance(one, PatchStep))
     with pytest.raises(CompileError) as caught:
-        Kernels(cupy.cuda.Device(), source).bind(step, lambda _: 0)
+        Kernels(cupy.cuda.Device(), source).load(step)
     said = str(caught.value)
     assert said.startswith("patch decode_mine: the driver, which serves CUDA ")
     assert "CUDA_ERROR_" in said

@@ -208,6 +208,16 @@ def test_more_pictures_than_were_recorded(folder: Path) -> None:
     assert "3 frames were recorded and all have been played" in result.stderr
 
 
+def test_check_counts_the_memory_of_batches_under_way(folder: Path) -> None:
+    assert "under way" not in invoke("check", "p.yaml").stdout
+    report = json.loads(invoke("check", "p.yaml", "--json").stdout)
+    own = sum(report["region_bytes"][name] for name in ("frame", "result", "lazy"))
+    said = invoke("check", "p.yaml", "--executor", "gpu").stdout
+    found = re.search(r"([\d.]+) KiB more for 3 batches under way", said)
+    assert found
+    assert float(found[1]) == pytest.approx(2 * own / 1024, abs=0.06)
+
+
 def test_check_shows_what_maps_to_what(folder: Path) -> None:
     (folder / "p.yaml").write_text(
         "engine: {path: tiny.npz}\nparams:\n  select_nms: {iou_threshold: 0.6}\nexecutor: cpu\n"

@@ -156,6 +156,8 @@ def _show_step(number: int, step: StepReport) -> None:
 
 def _show_memory(report: PipelineReport, every_buffer: bool) -> None:
     from trtpatch.cli import tables
+    from trtpatch.executors.gpu import DEPTH
+    from trtpatch.plan import BATCH_REGIONS
 
     total = sum(report.region_bytes.values())
     parts = ", ".join(f"{name} {tables.amount(n)}" for name, n in report.region_bytes.items())
@@ -163,6 +165,9 @@ def _show_memory(report: PipelineReport, every_buffer: bool) -> None:
     rows = [("memory", f"{tables.amount(total)}: {parts}")]
     if report.engine.scratch_bytes:
         rows.append(("", f"{tables.amount(report.engine.scratch_bytes)} more for the engine"))
+    if report.executor == "gpu":
+        more = (DEPTH - 1) * sum(report.region_bytes[region] for region in BATCH_REGIONS)
+        rows.append(("", f"{tables.amount(more)} more for {DEPTH} batches under way"))
     tables.echo_table(("", ""), rows, headed=False)
     if every_buffer:
         tables.echo_table(

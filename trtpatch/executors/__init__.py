@@ -41,7 +41,7 @@ class Raw(Protocol):
         """The first `count` elements of an image's row of a lazy tensor; waits for them."""
 
     def device(self, stream: int | None) -> Mapping[str, Any]:
-        """All tensors as CuPy arrays, without waiting or copying.
+        """All tensors as CuPy arrays, copied on the caller's stream; does not wait.
 
         Args:
             stream: CUDA stream that waits for the batch; CuPy's current one where None.

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from trtpatch.errors import CaptureError
@@ -87,15 +88,23 @@ def capture_walk(steps: Sequence[Call], clear: Clear, stream: Any, mode: GraphMo
     calls = _with_clear(steps, clear, stream)
     if mode == "off":
         return Walk(tuple(calls), tuple(call.run for call in calls))
-    if _fails(calls, stream):
+    try:
+        parts = _parts(calls, stream)
+    except CaptureError:
         calls = _with_clear([_probed(step, stream) for step in steps], clear, stream)
+        parts = None
     notes = tuple(
-        f"step {index} of {len(calls)}, {call.name}, runs outside the CUDA Graph: {call.obstacle}"
-        for index, call in enumerate(calls, start=1)
+        f"{call.name} runs outside the CUDA Graph: {call.obstacle}"
+        for call in calls
         if call.obstacle
     )
     if notes and mode == "required":
         raise CaptureError("'graph: required', but " + "; ".join(notes))
+    return Walk(tuple(calls), parts or _parts(calls, stream), notes)
+
+
+def _parts(calls: Sequence[Call], stream: Any) -> tuple[Callable[[], None], ...]:
+    """Graphs of those that may be captured, and the calls between them."""
     parts: list[Callable[[], None]] = []
     for obstacle, group in _runs(calls):
         if obstacle:
@@ -103,8 +112,8 @@ def capture_walk(steps: Sequence[Call], clear: Clear, stream: Any, mode: GraphMo
         else:
             graph = _capture(group, stream)
             graph.upload(stream)
-            parts.append(_launch(graph, stream))
-    return Walk(tuple(calls), tuple(parts), notes)
+            parts.append(partial(graph.launch, stream))
+    return tuple(parts)
 
 
 def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
@@ -132,21 +141,6 @@ def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
 
     joined = Call(steps[user].name, join)
     return [Call("clear", fork), *steps[:user], joined, *steps[user + 1 :]]
-
-
-def _launch(graph: Any, stream: Any) -> Callable[[], None]:
-    return lambda: graph.launch(stream)
-
-
-def _fails(calls: Sequence[Call], stream: Any) -> bool:
-    """Whether the steps that may be captured cannot be captured as they are."""
-    try:
-        for obstacle, group in _runs(calls):
-            if not obstacle:
-                _capture(group, stream)
-    except CaptureError:
-        return True
-    return False
 
 
 def _probed(call: Call, stream: Any) -> Call:

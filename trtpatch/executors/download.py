@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,77 +32,142 @@ class Layout:
         return {field: buffer.view(block) for field, buffer in self.fields.items()}
 
 
-class DeviceRaw:
-    """See `Raw`. The memory is the caller's: later batches do not touch it.
+@dataclass(frozen=True)
+class Streams:
+    """The streams of one executor.
 
     Attributes:
-        computed: the event after which the results are there.
+        device: their GPU.
+        main: on which walks run.
+        into, out: on which pictures come and results go.
     """
 
-    def __init__(
-        self, block: Any, layout: Layout, *, lazy_block: Any, lazy_layout: Layout, out_stream: Any
-    ) -> None:
-        """Take GPU memory that is filled once the event `computed` has passed."""
+    device: Any
+    main: Any
+    into: Any
+    out: Any
+
+
+class Blocks:
+    """GPU memory with the results of one batch.
+
+    Attributes:
+        result, lazy: where the two regions begin.
+        computed: the event after which they are there.
+        readers: events after which they are not read any more.
+    """
+
+    def __init__(self, result: Any, lazy: Any) -> None:
+        """Take memory; the event belongs to the GPU that is current."""
         import cupy
 
-        # Here, since an event belongs to the GPU that is current where it is made.
+        self.result = result
+        self.lazy = lazy
         self.computed = cupy.cuda.Event(disable_timing=True)
-        self._downloaded = cupy.cuda.Event(disable_timing=True)
-        self._block = block
-        self._layout = layout
-        self._lazy_block = lazy_block
-        self._lazy_layout = lazy_layout
-        self._stream = out_stream
+        self.readers: list[Any] = []
+
+
+class DeviceRaw:
+    """See `Raw`. They lie in the batch's place until that is needed, then in their own memory."""
+
+    def __init__(self, blocks: Blocks, layouts: tuple[Layout, Layout], streams: Streams) -> None:
+        """Take blocks that are filled once their event has passed.
+
+        Args:
+            blocks: of the place.
+            layouts: of the results and of the lazy ones.
+            streams: of the executor.
+        """
+        self._blocks = blocks
+        self._lent = True
+        self._layout, self._lazy_layout = layouts
+        self._streams = streams
+        self._lock = threading.Lock()
+        self._downloaded: Any = None
         self._pinned: Any = None
         self._host: Arrays | None = None
 
+    def move_out(self) -> None:
+        """Have the results copied to memory of their own; a second time does nothing."""
+        with self._lock:
+            if self._lent:
+                self._blocks = self._copied(self._streams.main)
+                self._lent = False
+
+    def _copied(self, stream: Any) -> Blocks:
+        """A copy, made on a stream, in memory that goes back to the pool in that stream's order."""
+        import cupy
+
+        with self._streams.device, stream:
+            made = Blocks(cupy.cuda.alloc(self._layout.nbytes), None)
+            stream.wait_event(self._blocks.computed)
+            _copy(made.result, self._blocks.result, self._layout.nbytes, stream)
+            if self._lazy_layout.fields:
+                made.lazy = cupy.cuda.alloc(self._lazy_layout.nbytes)
+                _copy(made.lazy, self._blocks.lazy, self._lazy_layout.nbytes, stream)
+            made.computed.record(stream)
+        return made
+
     def prefetch(self) -> None:
         """See `Raw.prefetch`."""
+        with self._lock:
+            self._prefetch()
+
+    def _prefetch(self) -> None:
         import cupy
 
         if self._pinned is None and self._host is None:
-            size = self._layout.nbytes
-            pinned = cupy.cuda.alloc_pinned_memory(size)
-            self._stream.wait_event(self.computed)
-            runtime = cupy.cuda.runtime
-            runtime.memcpyAsync(
-                pinned.ptr,
-                self._block.ptr,
-                size,
-                runtime.memcpyDeviceToHost,
-                self._stream.ptr,
-            )
-            self._downloaded.record(self._stream)
+            out, blocks = self._streams.out, self._blocks
+            with self._streams.device:
+                self._downloaded = cupy.cuda.Event(disable_timing=True)
+            pinned = cupy.cuda.alloc_pinned_memory(self._layout.nbytes)
+            out.wait_event(blocks.computed)
+            _copy(pinned, blocks.result, self._layout.nbytes, out)
+            self._downloaded.record(out)
+            blocks.readers.append(self._downloaded)
             self._pinned = pinned
 
     def host(self) -> Arrays:
         """See `Raw.host`."""
-        if self._host is None:
-            self.prefetch()
-            self._downloaded.synchronize()
-            pinned = np.frombuffer(self._pinned, np.uint8, self._layout.nbytes)
-            self._host = self._layout.views(pinned.copy())
-            self._pinned = None
-        return self._host
+        with self._lock:
+            if self._host is None:
+                self._prefetch()
+                self._downloaded.synchronize()
+                if self._downloaded in self._blocks.readers:
+                    self._blocks.readers.remove(self._downloaded)
+                pinned = np.frombuffer(self._pinned, np.uint8, self._layout.nbytes)
+                self._host = self._layout.views(pinned.copy())
+                self._pinned = None
+            return self._host
 
     def fetch(self, field: str, image: int, count: int) -> np.ndarray[Any, Any]:
         """See `Raw.fetch`."""
-        self._stream.wait_event(self.computed)
-        row = _views(self._lazy_layout, self._lazy_block)[field][image, :count]
-        array: np.ndarray[Any, Any] = row.get(stream=self._stream)
-        return array
+        with self._lock:  # so that the place is not needed meanwhile
+            out = self._streams.out
+            out.wait_event(self._blocks.computed)
+            row = _views(self._lazy_layout, self._blocks.lazy)[field][image, :count]
+            array: np.ndarray[Any, Any] = row.get(stream=out)
+            return array
 
     def device(self, stream: int | None) -> Mapping[str, Any]:
         """See `Raw.device`."""
         import cupy
 
-        own = cupy.cuda.get_current_stream()
-        waiting = own if stream is None else cupy.cuda.ExternalStream(stream)
-        waiting.wait_event(self.computed)
-        return {
-            **_views(self._layout, self._block),
-            **_views(self._lazy_layout, self._lazy_block),
-        }
+        current = cupy.cuda.get_current_stream()
+        with self._lock:
+            made = self._copied(current if stream is None else cupy.cuda.ExternalStream(stream))
+            if self._lent:
+                self._blocks.readers.append(made.computed)
+            else:  # the memory that was copied goes back in the main stream's order
+                self._streams.main.wait_event(made.computed)
+        return {**_views(self._layout, made.result), **_views(self._lazy_layout, made.lazy)}
+
+
+def _copy(target: Any, source: Any, size: int, stream: Any) -> None:
+    """Start a copy between pointers, in whatever memory they point to."""
+    from cupy.cuda import runtime
+
+    runtime.memcpyAsync(target.ptr, source.ptr, size, runtime.memcpyDefault, stream.ptr)
 
 
 def _views(layout: Layout, block: Any) -> dict[str, Any]:

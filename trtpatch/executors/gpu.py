@@ -1,13 +1,18 @@
 """The `gpu` executor: kernels and engine on one stream, replayed as one CUDA Graph.
 
-Per batch: the pictures are copied in on a stream of their own, so that they overlap with the batch
-before; then the frame table, the walk and one copy of the results go on the main stream; results
-that are asked for come back on a third. The host waits for nothing in between.
+Each batch has a place of its own, and each place its own graph. Pictures in host memory are copied
+in on a stream of their own, so that they overlap with the batch before; then one launch of the
+place's graph copies the frame table and walks the plan. The results lie in the place until the next
+batch needs it; those that are asked for come back on a third stream. The host waits for nothing in
+between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -19,14 +24,17 @@ from trtpatch.engines.device import find_gpu
 from trtpatch.errors import EngineError, InputError
 from trtpatch.executors import Timings
 from trtpatch.executors.capture import Call, Clear, GraphMode, capture_walk
-from trtpatch.executors.download import DeviceRaw, Layout
+from trtpatch.executors.download import Blocks, DeviceRaw, Layout, Streams
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import Ring, Slot, copy_in, pinned
+from trtpatch.executors.ring import Slot, copy_in, pinned
 from trtpatch.frame import Frame
-from trtpatch.plan import REGIONS, EngineStep, PatchStep, Plan, Region
+from trtpatch.plan import BATCH_REGIONS, REGIONS, EngineStep, PatchStep, Plan, Region
 
 DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
+
+_COPY_IN = "copy in"
+_COPY_THREADS = min(8, os.cpu_count() or 1)
 
 
 class GpuExecutor:
@@ -47,7 +55,7 @@ class GpuExecutor:
         graph: GraphMode = "auto",
         compile_unit: Compile,
     ) -> None:
-        """Compile the kernels, allocate every buffer, run the engine once, capture the graph.
+        """Compile the kernels, allocate every buffer, run the engine once, capture the graphs.
 
         Args:
             plan: what to walk.
@@ -67,92 +75,121 @@ class GpuExecutor:
             raise InputError(f"device {device} is asked for, but {count} GPUs are here")
         import cupy
 
+        self._several = count > 1
         self._plan = plan
         self._engine = engine
+        self._graph = graph
+        self._settings = {s.buffer: s.value for _, s in plan.settings}
+        self._layouts = Layout.of(plan, "result"), Layout.of(plan, "lazy")
         self._device = cupy.cuda.Device(device)
         with self._device:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-            self._copy_stream = cupy.cuda.Stream(non_blocking=True)
-            self._out_stream = cupy.cuda.Stream(non_blocking=True)
+            into, out = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+            self._streams = Streams(self._device, self._stream, into, out)
+            self._written = cupy.cuda.Event(disable_timing=True)
             with self._stream:
-                self._allocate()
-                steps = self._bind(Kernels(self._device, compile_unit))
-                self._settings = {s.buffer: s.value for _, s in plan.settings}
-                self._upload(self._ring.take(), [])
-                self._warm_up(steps)
-                self._walk = capture_walk(steps, self._clear(), self._stream, graph)
-        self.notes = self._walk.notes
+                self._shared = self._zeros(
+                    region for region in REGIONS if region not in BATCH_REGIONS
+                )
+                kernels = Kernels(self._device, compile_unit)
+                self._kernels = [
+                    kernels.load(step) if isinstance(step, PatchStep) else None
+                    for step in plan.steps
+                ]
+                self._warm = False
+                self._copier = ThreadPoolExecutor(_COPY_THREADS, "trtpatch-copy")
+                self._slots = deque(self._make_slot() for _ in range(DEPTH))
+        self.notes = self._slot.walk.notes
 
-    def _allocate(self) -> None:
+    @property
+    def _slot(self) -> Slot:
+        """The place of the batch that came last."""
+        return self._slots[0]
+
+    def _zeros(self, regions: Iterable[Region]) -> dict[str, Any]:
         import cupy
 
         sizes = {region: max(1, self._plan.region_bytes(region)) for region in REGIONS}
         try:
-            self._regions: dict[str, Any] = {r: cupy.zeros(n, np.uint8) for r, n in sizes.items()}
+            return {region: cupy.zeros(sizes[region], np.uint8) for region in regions}
         except cupy.cuda.memory.OutOfMemoryError as error:
             parts = ", ".join(f"{region} {size / 2**20:.1f} MiB" for region, size in sizes.items())
             raise InputError(
                 f"the GPU's memory does not suffice for this plan, which needs {parts}"
                 f" ('trtpatch check --memory' lists every buffer): {error}"
             ) from None
-        self._arrays = self._plan.views(self._regions)
-        self._layout = Layout.of(self._plan, "result")
-        self._lazy_layout = Layout.of(self._plan, "lazy")
-        self._table_bytes = sizes["frame"]
-        self._frame_address = self._regions["frame"].data.ptr
-        self._ring = Ring(self._make_slot, DEPTH)
 
     def _make_slot(self) -> Slot:
-        table = pinned(self._table_bytes)
+        own = self._zeros(BATCH_REGIONS)
+        table = pinned(own["frame"].nbytes)
         table[...] = 0
-        return Slot(table, self._plan.views({"frame": table}))
+        slot = Slot(
+            table,
+            self._plan.views({"frame": table}),
+            self._plan.views({**self._shared, **own}),
+            own["frame"].data,
+            Blocks(own["result"].data, own["lazy"].data),
+        )
+        self._place(slot, [])
+        calls = self._bind(slot)
+        if not self._warm:
+            self._warm_up(calls)
+        slot.walk = capture_walk(calls, self._clear(slot, calls), self._stream, self._graph)
+        return slot
 
-    def _bind(self, kernels: Kernels) -> list[Call]:
-        return [
-            self._engine_call(step)
-            if isinstance(step, EngineStep)
-            else Call(step.name, kernels.bind(step, lambda name: self._arrays[name].data.ptr))
-            for step in self._plan.steps
-        ]
+    def _bind(self, slot: Slot) -> list[Call]:
+        calls = []
+        if size := self._plan.region_bytes("frame"):
+            copy = partial(copy_in, slot.table.ptr, slot.address, size, self._stream)
+            calls.append(Call(_COPY_IN, copy))
+        for step, bind in zip(self._plan.steps, self._kernels, strict=True):
+            if isinstance(step, EngineStep):
+                calls.append(self._engine_call(step, slot))
+            else:
+                assert bind is not None
+                calls.append(Call(step.name, bind(lambda name: slot.arrays[name].data.ptr)))
+        return calls
 
-    def _clear(self) -> Clear:
+    def _clear(self, slot: Slot, calls: Sequence[Call]) -> Clear:
         cleared = {name: b for name, b in self._plan.buffers.items() if b.cleared}
-        single = (self._arrays[name] for name, b in cleared.items() if b.region != "cleared")
-        blocks = (self._regions["cleared"], *single)
-        for index, step in enumerate(self._plan.steps):
+        single = (slot.arrays[name] for name, b in cleared.items() if b.region != "cleared")
+        blocks = (self._shared["cleared"], *single)
+        before = len(calls) - len(self._plan.steps)
+        for index, step in enumerate(self._plan.steps, start=before):
             if isinstance(step, PatchStep) and any(
                 name in cleared for tensor in step.tensors for name in tensor.buffers
             ):
                 return Clear(blocks, index)
-        return Clear(blocks, len(self._plan.steps))
+        return Clear(blocks, len(calls))
 
-    def _engine_call(self, step: EngineStep) -> Call:
+    def _engine_call(self, step: EngineStep, slot: Slot) -> Call:
         engine = self._engine
         assert engine is not None
         if engine.on_device:
             bound = {**step.inputs, **step.outputs}
-            addresses = {name: self._arrays[buffer].data.ptr for name, buffer in bound.items()}
+            addresses = {name: slot.arrays[buffer].data.ptr for name, buffer in bound.items()}
             run = partial(engine.enqueue, addresses, self._stream.ptr)
             return Call(step.name, run, engine.obstacle)
         obstacle = f"{engine.info.flavour} runs on the host"
-        return Call(step.name, lambda: self._run_on_host(engine, step), obstacle)
+        return Call(step.name, lambda: self._run_on_host(engine, step, slot), obstacle)
 
-    def _run_on_host(self, engine: HostEngine, step: EngineStep) -> None:
+    def _run_on_host(self, engine: HostEngine, step: EngineStep, slot: Slot) -> None:
         inputs = step.inputs if engine.needs_inputs else {}
         outputs = engine.run(
-            {name: self._arrays[buffer].get(stream=self._stream) for name, buffer in inputs.items()}
+            {name: slot.arrays[buffer].get(stream=self._stream) for name, buffer in inputs.items()}
         )
         for name, buffer in step.outputs.items():
-            self._arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
+            slot.arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
         self._stream.synchronize()
 
-    def _warm_up(self, steps: Sequence[Call]) -> None:
+    def _warm_up(self, calls: Sequence[Call]) -> None:
         """Run the engine once on nothing: it compiles and allocates on its first run."""
         if self._engine is not None and self._engine.on_device:
-            for step in steps:
-                step.run()
+            for call in calls:
+                call.run()
             self._stream.synchronize()
             self._engine.keep_compiled()
+        self._warm = True
 
     def run(
         self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
@@ -160,32 +197,44 @@ class GpuExecutor:
         """Run one batch; see `Executor.run`."""
         import cupy
 
+        if self._several:
+            self._refuse_elsewhere(frames)
         with self._device, self._stream:
             producers = self._wait_for_writers(frames, stream)
             before = self._mark(timings)
-            slot = self._ring.take()
+            self._slots.rotate(-1)
+            slot = self._slot
+            slot.vacate(self._stream)
             try:
-                self._upload(slot, frames)
+                self._place(slot, frames)
                 after = self._mark(timings)
                 if timings is None:
-                    self._walk()
+                    slot.walk()
                 else:
                     self.walk(timings)
             finally:
-                slot.release(self._stream)
-            raw = DeviceRaw(
-                self._keep("result"),
-                self._layout,
-                lazy_block=self._keep("lazy") if self._lazy_layout.fields else None,
-                lazy_layout=self._lazy_layout,
-                out_stream=self._out_stream,
-            )
-            raw.computed.record(self._stream)
+                slot.results.computed.record(self._stream)
+            raw = DeviceRaw(slot.results, self._layouts, self._streams)
+            slot.lend(raw)
             for producer in producers:
-                producer.wait_event(raw.computed)
+                producer.wait_event(slot.results.computed)
             if timings is not None:
-                timings["copy in"] = cupy.cuda.get_elapsed_time(before, after)
+                pictures = cupy.cuda.get_elapsed_time(before, after)
+                timings[_COPY_IN] = timings.get(_COPY_IN, 0.0) + pictures
             return raw
+
+    def _refuse_elsewhere(self, frames: Sequence[Frame]) -> None:
+        from cupy.cuda import runtime
+
+        for index, frame in enumerate(frames, start=1):
+            if frame.on_device:
+                place = runtime.pointerGetAttributes(frame.address).device
+                if place != self._device.id:
+                    raise InputError(
+                        f"image {index} of {len(frames)}: it lies on GPU {place}, but this pipeline"
+                        f" runs on GPU {self._device.id}. Copy it there first, or load the pipeline"
+                        f" with 'device: {place}'"
+                    )
 
     def _wait_for_writers(self, frames: Sequence[Frame], stream: int | None) -> list[Any]:
         """The streams on which pictures on the GPU are being written; the walk waits for them."""
@@ -194,49 +243,34 @@ class GpuExecutor:
         named = {f.stream if stream is None else stream for f in frames if f.on_device}
         streams = [cupy.cuda.ExternalStream(one) for one in named if one is not None]
         for one in streams:
-            self._stream.wait_event(one.record())
+            self._stream.wait_event(one.record(self._written))
         return streams
-
-    def _keep(self, name: Region) -> Any:
-        """Start a copy of a region to memory that later batches do not touch."""
-        import cupy
-
-        runtime = cupy.cuda.runtime
-        region = self._regions[name]
-        kept = cupy.cuda.alloc(region.nbytes)
-        runtime.memcpyAsync(
-            kept.ptr, region.data.ptr, region.nbytes, runtime.memcpyDeviceToDevice, self._stream.ptr
-        )
-        return kept
 
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""
         with self._device, self._stream:
-            self._stream.synchronize()  # walks read the pictures after their place is released here
-            slot = self._ring.take()
-            self._upload(slot, frames)
-            slot.release(self._stream)
+            self._stream.synchronize()
+            self._slot.vacate(self._stream)
+            self._place(self._slot, frames)
 
-    def _upload(self, slot: Slot, frames: Sequence[Frame]) -> None:
-        slot.place(frames, self._ring.copier, self._copy_stream, self._stream)
-        for buffer, value in self._settings.items():
-            slot.views[buffer][0] = value
-        copy_in(self._frame_address, slot.address, self._table_bytes, self._stream)
+    def _place(self, slot: Slot, frames: Sequence[Frame]) -> None:
+        slot.place(frames, self._settings, self._copier, self._streams)
 
     def walk(self, timings: Timings | None = None) -> None:
         """See `Executor.walk`. With `timings` the steps are launched one by one, not as a graph."""
         import cupy
 
+        walk = self._slot.walk
         with self._device, self._stream:
             if timings is None:
-                self._walk()
+                walk()
                 return
             marks = [self._mark(timings)]
-            for call in self._walk.calls:
+            for call in walk.calls:
                 call.run()
                 marks.append(self._mark(timings))
             self._stream.synchronize()
-            for call, start, end in zip(self._walk.calls, marks, marks[1:], strict=False):
+            for call, start, end in zip(walk.calls, marks, marks[1:], strict=False):
                 timings[call.name] = cupy.cuda.get_elapsed_time(start, end)
 
     def _mark(self, timings: Timings | None) -> Any:
@@ -244,7 +278,10 @@ class GpuExecutor:
 
     def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
         """See `Executor.write`."""
-        target = self._arrays[buffer]
+        if buffer in self._slot.views:
+            self._slot.views[buffer][...] = array
+            return
+        target = self._slot.arrays[buffer]
         with self._device:
             target.set(np.ascontiguousarray(array, target.dtype), stream=self._stream)
             self._stream.synchronize()
@@ -252,32 +289,31 @@ class GpuExecutor:
     def read(self, buffer: str) -> np.ndarray[Any, Any]:
         """See `Executor.read`."""
         with self._device:
-            array: np.ndarray[Any, Any] = self._arrays[buffer].get(stream=self._stream)
+            array: np.ndarray[Any, Any] = self._slot.arrays[buffer].get(stream=self._stream)
         return array
 
     def set(self, buffer: str, value: float) -> None:
         """See `Executor.set`."""
-        self._settings[buffer] = value
+        self._settings = {**self._settings, buffer: value}
 
     def reserve(self, depth: int) -> None:
         """See `Executor.reserve`."""
-        with self._device:
-            self._ring.at_least(depth)
+        with self._device, self._stream:
+            while len(self._slots) < depth:
+                self._slots.append(self._make_slot())
 
     def wait(self) -> None:
         """See `Executor.wait`."""
         with self._device:
-            self._stream.synchronize()
-            self._copy_stream.synchronize()
-            self._out_stream.synchronize()
+            for stream in (self._streams.main, self._streams.into, self._streams.out):
+                stream.synchronize()
 
     def close(self) -> None:
         """See `Executor.close`; waits for what is under way."""
         self.wait()
-        self._ring.close()
-        del self._walk
-        self._arrays.clear()
-        self._regions.clear()
+        self._copier.shutdown()
+        self._slots.clear()
+        self._shared.clear()
 
 
 def _count_gpus() -> int:

@@ -13,6 +13,10 @@ from trtpatch.errors import CompileError
 from trtpatch.plan import PatchStep
 from trtpatch.unit import make_unit, pack
 
+Bind = Callable[[Callable[[str], int]], Callable[[], None]]
+"""From what gives a buffer's address on the GPU by its name, to a call that puts the launches on
+CuPy's current stream."""
+
 _DEFAULT_SHARED_BYTES = 48 * 1024
 _UNUSABLE = ("INVALID_IMAGE", "INVALID_SOURCE", "NO_BINARY_FOR_GPU", "PTX")
 
@@ -24,15 +28,11 @@ class Kernels:
         self._device = device
         self._compile = compile_unit
 
-    def bind(self, step: PatchStep, address: Callable[[str], int]) -> Callable[[], None]:
+    def load(self, step: PatchStep) -> Bind:
         """Compile and load a step.
 
-        Args:
-            step: the step.
-            address: gives a buffer's address on the GPU by its name.
-
         Returns:
-            A call that puts the step's launches on CuPy's current stream.
+            What binds the step to buffers, as often as there are sets of them.
 
         Raises:
             CompileError: the kernel does not compile, wants more than the GPU has, or the driver
@@ -41,8 +41,7 @@ class Kernels:
         unit = make_unit(step)
         cubin = self._compile(unit, arch=f"sm_{self._device.compute_capability}")
         refuse_hungry_blocks(step, cubin, self._device.attributes["MaxRegistersPerBlock"])
-        module = self._load(cubin)
-        args = pack(unit, step, address)
+        module = self._module(cubin)
         launches = []
         for launch in step.launches:
             kernel = module.get_function(launch.entry)
@@ -50,13 +49,18 @@ class Kernels:
                 self._allow_shared(step, launch.entry, kernel, launch.shared_bytes)
             launches.append((kernel, launch.grid, launch.block, launch.shared_bytes))
 
-        def run() -> None:
-            for kernel, grid, block, shared in launches:
-                kernel(grid, block, (args,), shared)
+        def bind(address: Callable[[str], int]) -> Callable[[], None]:
+            args = pack(unit, step, address)
 
-        return run
+            def run() -> None:
+                for kernel, grid, block, shared in launches:
+                    kernel(grid, block, (args,), shared)
 
-    def _load(self, cubin: Cubin) -> Any:
+            return run
+
+        return bind
+
+    def _module(self, cubin: Cubin) -> Any:
         from cupy.cuda import driver, function, runtime
 
         module = function.Module()

@@ -53,7 +53,10 @@ class ndarray:
         cuda.get_current_stream().queue.put(lambda: np.copyto(target, source))
 
     def __add__(self, other: float) -> ndarray:
-        return asarray(self.get() + other)
+        made, source = ndarray(self.shape, self.dtype), self._host
+        target = made._host
+        cuda.get_current_stream().queue.put(lambda: np.copyto(target, source + other))
+        return made
 
     def __int__(self) -> int:
         return int(self.get())
