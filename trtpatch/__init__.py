@@ -1,4 +1,11 @@
-"""trtpatch: CUDA kernel patches around a TensorRT engine, chosen and chained by YAML."""
+"""trtpatch: CUDA kernel patches around a TensorRT engine, chosen and chained by YAML.
+
+Reading order, as a pipeline is loaded and a frame walks through it: `pipeline`; `loaded` (its file
+and all that it names), with `spec/`, `catalog` and `match`; `planner` (the chain bound to the
+engine's tensors), with `sizes` and `launches`, and what it leaves, the `plan`; `ready` (an executor
+a shape); `executors/` (who walks the plan), with `unit` (a step as CUDA text) and `compiler/`;
+`engines/`; and `results`, with `detections`, `labels` and `masks`.
+"""
 
 from __future__ import annotations
 
