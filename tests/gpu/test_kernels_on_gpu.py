@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.nvrtc.units import unit
 from tests.reloads import PICTURE, Project, edit
 from trtpatch.compiler.compile import Compile, Cubin, compile_unit, cubin_for
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError, SpecError
+from trtpatch.errors import CompileError, InputError, SpecError
 from trtpatch.executors.kernels import Kernels
 from trtpatch.pipeline import Pipeline
 from trtpatch.plan import PatchStep
@@ -51,8 +52,8 @@ def pipeline(project: Project) -> Iterator[Pipeline]:
         yield loaded
 
 
-def best(pipeline: Pipeline) -> float:
-    return float(pipeline(PICTURE)[0].scores[0])
+def best(pipeline: Pipeline, picture: Any = PICTURE) -> float:
+    return float(pipeline(picture)[0].scores[0])
 
 
 def run(project: Project, **environment: str) -> list[str]:
@@ -304,8 +305,13 @@ def test_two_pipelines_on_two_gpus_each_have_their_own(project: Project, tmp_pat
             thread.join()
         assert set(results[0]) == {first}
         np.testing.assert_allclose(results[1], first, atol=1e-6)
-        devices = [p._ready.last._regions["work"].device.id for p in (a, b)]
-        assert devices == [0, 1]
+        for here, there in ((a, 1), (b, 0)):
+            with cupy.cuda.Device(there):
+                frame = cupy.asarray(PICTURE)
+            with pytest.raises(InputError, match=f"image 1 of 1: it lies on GPU {there}, but this"):
+                here(frame)
+            with cupy.cuda.Device(1 - there):
+                assert best(here, cupy.asarray(PICTURE)) == pytest.approx(first)
         edit(second.header, "1.0f", "0.5f")
         b.reload()
         assert best(b) == pytest.approx(first / 2)
