@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trtpatch import builtin
 from trtpatch.assign import assignments
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
@@ -37,6 +38,8 @@ class Match:
 
 
 _SILENT = Metadata()
+_NEAREST = 4
+"""Rules that are shown where none fits."""
 
 
 def match(
@@ -59,18 +62,39 @@ def match(
     fitting = [one for one in fitting if one.told] or fitting
     if len(fitting) == 1:
         return fitting[0]
-    shown = "\n".join(f"  {tensor}" for tensor in outputs)
+    sides = (("takes", inputs), ("gives", outputs))
+    shown = "\n".join(f"  {verb} {tensor}" for verb, side in sides for tensor in side)
     if fitting:
         chosen = "\n".join(f"  {_describe_rule(m.rule)}" for m in fitting if m.rule)
         raise MatchError(
-            f"{len(fitting)} rules fit this engine, which gives\n{shown}\n"
+            f"{len(fitting)} rules fit this engine, which\n{shown}\n"
             f"Name the one that is meant in the pipeline file:\n{chosen}"
         )
-    tried = "\n".join(f"  {rule.spec.name} ({rule.place}): {why}" for rule, why in misses)
+    builtin_file = str(builtin.registry_file())
+    misses.sort(
+        key=lambda miss: (
+            miss[0].document.file == builtin_file,  # after the user's own
+            -_nearness(miss[0], inputs, outputs),
+        )
+    )
+    tried = "\n".join(f"  {r.spec.name} ({r.place}): {why}" for r, why in misses[:_NEAREST])
     raise MatchError(
-        f"no rule fits this engine, which gives\n{shown}\nRules:\n{tried}\n"
+        f"no rule fits this engine, which\n{shown}\n"
+        f"The nearest of {len(misses)} rules ('trtpatch patches --rules' shows all):\n{tried}\n"
         "Add a rule to a registry of your own, or name a 'chain:' in the pipeline file."
     )
+
+
+def _nearness(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
+    """The part of a rule's tensors, each by itself, that the engine has."""
+    sides = ((rule.spec.inputs, inputs), (rule.spec.outputs, outputs))
+    sizes = model_sizes(inputs)
+    found = [
+        any(True for _ in assignments([one], [tensors], sizes, (), ()))
+        for patterns, tensors in sides
+        for one in patterns.items()
+    ]
+    return sum(found) / len(found)
 
 
 def fit(

@@ -57,7 +57,9 @@ def test_an_output_that_is_left_over_is_named() -> None:
     assert "no rule fits this engine" in message
     assert "output0 float32 [1, 84, 8400]" in message
     assert "depth float32 [1, 160, 160] is left over" in message
+    assert "takes images float32 [1, 3, 640, 640]" in message
     assert "yolov8 (" in message
+    assert "yunet (" not in message
 
 
 def registry(tmp_path: Path, text: str) -> Path:
@@ -76,6 +78,19 @@ def test_two_rules_that_fit_are_both_shown(tmp_path: Path) -> None:
     assert "2 rules fit this engine" in str(caught.value)
     assert "  rule: yolov8 # head [N, 4 + C, A]: YOLOv8 and its successors" in str(caught.value)
     assert re.search(rf"  rule: mine # .*\({path}:2\)", str(caught.value))
+
+
+def test_where_none_fits_the_users_own_rules_are_shown_first(tmp_path: Path) -> None:
+    path = registry(
+        tmp_path,
+        "rules:\n  - name: mine\n    outputs: {head: [N, 5, 5, 5, 5]}\n    chain: [engine, a]\n",
+    )
+    with pytest.raises(MatchError) as caught:
+        match(Catalog([path]).rules, [tensor("nhwc", 1, 8, 8, 3)], [tensor("o", 1, 84, 8400)])
+    lines = str(caught.value).splitlines()
+    assert lines[1:3] == ["  takes nhwc float32 [1, 8, 8, 3]", "  gives o float32 [1, 84, 8400]"]
+    assert lines[4] == f"  mine ({path}:2): wants head [N, 5, 5, 5, 5]"
+    assert any(line.startswith("  yolov8 (") for line in lines[5:8])
 
 
 def test_a_rule_of_the_same_name_replaces_the_built_in_one(tmp_path: Path) -> None:
