@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,20 @@ def test_a_picture_that_cannot_be_used_leaves_a_working_pipeline(load: Any) -> N
         assert_same_bits([pipeline(PICTURES[0])[0]], [expected])
     with pytest.raises(InputError, match="closed"):
         pipeline(PICTURES[0])
+
+
+@pytest.mark.parametrize("kind", ["trt", "ort"])
+def test_closing_gives_memory_back_at_once(load: Any, kind: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with load(kind=kind) as pipeline:
+            pipeline(PICTURES[0])[0]
+            memory = weakref.ref(pipeline._ready.last._slot)
+            assert memory()
+        assert not memory()
+    finally:
+        gc.enable()
 
 
 def test_no_memory_grows(load: Any) -> None:

@@ -312,6 +312,8 @@ class GpuExecutor:
         """See `Executor.close`; waits for what is under way."""
         self.wait()
         self._copier.shutdown()
+        for slot in self._slots:
+            del slot.walk  # whose steps may hold the place, and so its memory
         self._slots.clear()
         self._shared.clear()
 
