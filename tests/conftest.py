@@ -20,6 +20,12 @@ def assets() -> Path:
     return Path(folder).resolve()
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of what is compiled or built, for all tests of a file."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c() -> None:
     """Let what the tests start be interrupted; a shell's background jobs ignore it, heirs too."""

@@ -29,11 +29,6 @@ from trtpatch.plan import PatchStep
 pytest.importorskip("onnx")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """With TensorRT-RTX, all in one graph; else with ONNX Runtime between two."""

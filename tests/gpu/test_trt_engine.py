@@ -21,11 +21,6 @@ EXACT = BuildOptions(flavour="tensorrt_rtx", tf32=False)
 SHAPE = {"images": (1, 3, 416, 416)}
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("engines")
-
-
 @pytest.fixture
 def open_yolox(assets, cache):
     engine = open_engine(

@@ -15,11 +15,6 @@ from trtpatch.pipeline import Pipeline
 pytest.importorskip("onnxruntime")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("TRTPATCH_CACHE", str(cache))

@@ -21,11 +21,6 @@ from trtpatch.unit import make_unit
 pytestmark = pytest.mark.skipif(gpu_found(), reason="a GPU would build the engine")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("TRTPATCH_CACHE", str(cache))
