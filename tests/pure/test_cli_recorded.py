@@ -99,12 +99,12 @@ def test_a_threshold_in_percent(folder: Path) -> None:
     assert said in invoke("run", "p.yaml", "a.png", code=2).stderr
 
 
-def test_times_of_each_stage(folder: Path) -> None:
+def test_times_of_each_step(folder: Path) -> None:
     text = invoke("run", "p.yaml", "a.png", "b.png", "--time").stdout
-    table = text.partition("stage")[2]
+    table = text.partition("step")[2]
     assert "mean of 1 more" in table
-    for stage in ("read files", "resize_letterbox", "engine", "decode_yolov8", "select_nms", "all"):
-        assert re.search(rf"^{stage} +\d+\.\d\d +\d+\.\d\d$", table, re.MULTILINE), stage
+    for step in ("read files", "resize_letterbox", "engine", "decode_yolov8", "select_nms", "all"):
+        assert re.search(rf"^{step} +\d+\.\d\d +\d+\.\d\d$", table, re.MULTILINE), step
 
 
 def test_time_keeps_json_clean(folder: Path) -> None:

@@ -132,10 +132,10 @@ class Output:
 def show_times(
     times: Sequence[Mapping[str, float]], *, batch: int, executor: str, err: bool
 ) -> None:
-    """Print milliseconds a stage: of the first batch, and the mean of those after it.
+    """Print milliseconds a step: of the first batch, and the mean of those after it.
 
     Args:
-        times: of each batch, stage to milliseconds.
+        times: of each batch, step to milliseconds.
         batch: most pictures in a batch.
         executor: who ran the patches.
         err: print on standard error.
@@ -143,12 +143,12 @@ def show_times(
     from trtpatch.cli import tables
 
     first, later = times[0], times[1:]
-    stages = list(dict.fromkeys(stage for one in times for stage in one))
-    columns = ["stage", ">first, ms"] + ([f">mean of {len(later)} more, ms"] if later else [])
+    steps = list(dict.fromkeys(step for one in times for step in one))
+    columns = ["step", ">first, ms"] + ([f">mean of {len(later)} more, ms"] if later else [])
     rows = []
-    for stage in stages:
-        means = [sum(one.get(stage, 0.0) for one in later) / len(later)] if later else []
-        rows.append([stage, *(f"{ms:.2f}" for ms in (first.get(stage, 0.0), *means))])
+    for step in steps:
+        means = [sum(one.get(step, 0.0) for one in later) / len(later)] if later else []
+        rows.append([step, *(f"{ms:.2f}" for ms in (first.get(step, 0.0), *means))])
     totals = [sum(float(row[i]) for row in rows) for i in range(1, len(columns))]
     rows.append(["all", *(f"{ms:.2f}" for ms in totals)])
     what = f"a batch of up to {batch}" if batch > 1 else "a picture"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("pipeline", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PIPELINE", type=click.Path(path_type=Path))
 @click.argument(
     "images", type=click.Path(readable=False, path_type=Path), nargs=-1, required=True
 )  # one that cannot be read must not keep the others from being looked at
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Change a runtime parameter, such as score_threshold=0.4.",
 )
-@click.option("--time", "timed", is_flag=True, help="Print the time of each stage.")
+@click.option("--time", "timed", is_flag=True, help="Print the time of each step.")
 @click.option(
     "--watch",
     "watched",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     " engine stays loaded.",
 )
 def command(
-    pipeline: Path,
+    path: Path,
     images: tuple[Path, ...],
     save: str | None,
     json_file: str | None,
@@ -74,23 +74,23 @@ def command(
     pictures = find_pictures(images)
     copies = plan_copies(save, pictures) if save is not None else {}
     values = dict(map(_setting, settings))
-    inputs = (pipeline, *pictures)
+    inputs = (path, *pictures)
     output = partial(Output, copies, json_file=json_file, jsonl_file=jsonl_file, inputs=inputs)
     first = output()
     since = time.time()
-    loaded = Loaded(pipeline, executor=executor)
-    with closing(loaded.engine), Pipeline(loaded) as runner:
+    loaded = Loaded(path, executor=executor)
+    with closing(loaded.engine), Pipeline(loaded) as pipeline:
         first.announce(loaded)
-        runner.set(**values)
-        run = partial(_run, runner, loaded.engine, pictures, timed=timed)
+        pipeline.set(**values)
+        run = partial(_run, pipeline, loaded.engine, pictures, timed=timed)
         if watched:
-            _watch(runner, run, output, since=since)
+            _watch(pipeline, run, output, since=since)
         else:
             run(first)
 
 
 def _run(
-    runner: Pipeline, engine: OpenEngine, pictures: Sequence[Path], output: Output, *, timed: bool
+    pipeline: Pipeline, engine: OpenEngine, pictures: Sequence[Path], output: Output, *, timed: bool
 ) -> None:
     """Run all pictures once.
 
@@ -107,20 +107,22 @@ def _run(
     if isinstance(engine, RecordedEngine):
         engine.rewind()
     with output:
-        for start in range(0, len(pictures), runner.plan.batch):
-            chunk = pictures[start : start + runner.plan.batch]
+        for start in range(0, len(pictures), pipeline.plan.batch):
+            chunk = pictures[start : start + pipeline.plan.batch]
             times.append({})
             read = _read(chunk, times[-1], broken)
             if broken and isinstance(engine, RecordedEngine):
                 raise broken[0]  # the recorded outputs would go to the wrong pictures
             if read:
-                layout = runner.plan.frame_layout
+                layout = pipeline.plan.frame_layout
                 frames = [arrange(pixels, layout) for _, pixels in read]
-                found = runner(frames, timings=times[-1])
+                found = pipeline(frames, timings=times[-1])
                 for (path, pixels), one in zip(read, found, strict=True):
                     output.add(path, pixels, one)
     if timed:
-        show_times(times, batch=runner.plan.batch, executor=runner.executor, err=output.uses_stdout)
+        show_times(
+            times, batch=pipeline.plan.batch, executor=pipeline.executor, err=output.uses_stdout
+        )
     if broken:
         lines = [str(error) for error in broken]
         if len(pictures) > 1:
@@ -129,14 +131,14 @@ def _run(
 
 
 def _watch(
-    runner: Pipeline, run: Callable[[Output], None], output: Callable[[], Output], *, since: float
+    pipeline: Pipeline, run: Callable[[Output], None], output: Callable[[], Output], *, since: float
 ) -> None:
     """Run now, and again after each edit, for ever; errors are told and do not end it."""
     from trtpatch.errors import TrtpatchError
     from trtpatch.watch import edits
 
     say = partial(click.echo, err=output().uses_stdout)
-    waiting = edits(lambda: runner.sources, since=since)
+    waiting = edits(lambda: pipeline.sources, since=since)
     while True:
         try:
             run(output())
@@ -148,7 +150,7 @@ def _watch(
             say(f"edited: {', '.join(map(str, next(waiting)))}")
             start = time.perf_counter()
             try:
-                runner.reload()
+                pipeline.reload()
             except TrtpatchError as error:
                 click.echo(f"error: {error}\nwhat was loaded before goes on", err=True)
             else:
