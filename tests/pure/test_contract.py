@@ -1,9 +1,12 @@
+from typing import get_args
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from trtpatch.errors import SpecError
 from trtpatch.spec import yamlfile
+from trtpatch.spec.dtypes import C_TYPES, ITEMSIZE, Dtype
 from trtpatch.spec.patch import ParamSpec, PatchSpec
 from trtpatch.spec.pipeline import PipelineSpec
 from trtpatch.spec.registry import RegistrySpec
@@ -131,3 +134,9 @@ def test_a_runtime_number_fits_the_kernels_int() -> None:
     assert limit.check(-(2**32)) == -(2**31)
     with pytest.raises(ValidationError, match="runtime"):
         param(type="bool", default=True, runtime=True)
+
+
+def test_element_types_are_numpys_and_have_a_name_in_kernels() -> None:
+    assert set(C_TYPES) == set(get_args(Dtype))
+    assert ITEMSIZE.keys() >= C_TYPES.keys()
+    assert {name: np.dtype(name).itemsize for name in ITEMSIZE} == ITEMSIZE
