@@ -1,3 +1,5 @@
+"""What the tests on a GPU share: they are skipped where there is none."""
+
 import pytest
 
 from trtpatch.executors import gpu_found

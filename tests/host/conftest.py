@@ -1,3 +1,5 @@
+"""What the tests of executor `host` share: one cache of what the C++ compiler made."""
+
 import os
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Contracts, registries and pipeline files: what is read, and what is refused and where."""
+
 from typing import get_args
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Shapes with symbols, and the arithmetic in them."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

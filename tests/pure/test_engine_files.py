@@ -1,3 +1,5 @@
+"""What an engine file is, or is instead of one."""
+
 import io
 import os
 import zipfile

@@ -1,3 +1,5 @@
+"""What exporters write along with a model: class names and strides."""
+
 import json
 import logging
 

@@ -1,3 +1,5 @@
+"""Engine outputs, recorded and played back."""
+
 import json
 
 import numpy as np

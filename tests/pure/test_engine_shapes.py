@@ -1,3 +1,5 @@
+"""Shapes and bounds that a user gives, held against what an engine takes."""
+
 import pytest
 
 from trtpatch.engines import Tensor

@@ -1,3 +1,5 @@
+"""A plan's file: its prefix, its header, and its damages."""
+
 import json
 import struct
 

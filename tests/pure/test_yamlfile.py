@@ -1,3 +1,5 @@
+"""YAML 1.2 with the place of every value, and what is not read."""
+
 from pathlib import Path
 
 import pytest
