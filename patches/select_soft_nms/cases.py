@@ -15,8 +15,9 @@ def cases() -> Iterator[Case]:
     chain = [[0, 0, 100, 100], [40, 0, 140, 100], [80, 0, 180, 100]], [0.9, 0.8, 0.7]
     for method in ("gaussian", "linear"):
         yield case(f"chain, {method}", chain, method=method)
-        crowds = [crowd(count, count) for count in (300, 40, 700)]
         for aware in (True, False):
+            most = 700 if aware == (method == "gaussian") else 90  # more than a block has threads
+            crowds = [crowd(count, count) for count in (300, 40, most)]
             kind = f"{method}, {'a class' if aware else 'any class'}"
             yield case(f"crowds, {kind}", *crowds, method=method, class_aware=aware)
     half = [[0, 0, 10, 10], [0, 0, 10, 5]], [0.9, 0.8]
