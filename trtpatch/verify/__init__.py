@@ -3,6 +3,10 @@
 A case passes on an executor where each output is within the contract's tolerance of the reference,
 and where every further run gives the same bits: a second walk over the same buffers, other contents
 in what the kernels should not read, other orders of blocks and threads.
+
+Reading order: `cases` (a case bound to its contract); `checks` (one case on one executor), with
+`comparison`, `host_sanitizer` and `compute_sanitizer`; `workers` (checks in processes);
+`generated` (cases made up), with `forms`, `variations` and `contents`; and `summary`.
 """
 
 from __future__ import annotations
