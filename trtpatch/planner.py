@@ -100,6 +100,13 @@ def plan_patches(
 
 @dataclass
 class _Draft:
+    """A plan in the making.
+
+    Attributes:
+        known: what the next patch can take, under the name of its field in `Args`.
+        sizes: what all patches know.
+    """
+
     params: Params
     batch: int
     frame_layout: FrameLayout
@@ -108,7 +115,6 @@ class _Draft:
     buffers: dict[str, Buffer] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     known: dict[str, plan.Tensor] = field(default_factory=dict)
-    """What later patches can take, under the name of its field in `Args`."""
 
     def __post_init__(self) -> None:
         inputs = [t for group in self.engine_inputs.values() for t in group]
@@ -156,8 +162,8 @@ class _Draft:
                 buffer = f"engine.{tensor.name}"
                 if buffer not in self.buffers:
                     raise MatchError(
-                        f"the engine's input {tensor.name} {tensor.dtype} {list(tensor.shape)}"
-                        f" is written by no patch before it; a patch must give {name!r}"
+                        f"the engine's input {tensor} is written by no patch before it; a patch"
+                        f" must give {name!r}"
                     )
                 given[tensor.name] = buffer
         self.steps.append(EngineStep(given, made))
@@ -189,8 +195,8 @@ class _Draft:
         tensors = (*inputs, *outputs, *scratch)
         if "frame" in patch.spec.inputs:
             baked["frame_layout"] = self._layout_for(patch)
-        others = {*patch.spec.params, *counts(inputs, values)}
-        own = {name: sizes[name] for name in sorted(sizes) if name not in others}
+        elsewhere = {*patch.spec.params, *counts(inputs, values)}  # in `Args` already
+        own = {name: sizes[name] for name in sorted(sizes) if name not in elsewhere}
         self.steps.append(PatchStep(patch, own, baked, settings, tensors, launches))
 
     def _layout_for(self, patch: Patch) -> FrameLayout:
