@@ -72,6 +72,7 @@ __device__ Labels labels_of_pixels(const Args& args, const Args::logits_t* maps,
     for (int label = 0; label < Args::C; ++label) {
         const auto* __restrict__ map = maps + 1ll * label * args.H * args.W;
         float left = 0.0f, right = 0.0f;
+#pragma unroll
         for (int i = 0; i < PER_THREAD; ++i) {
             const Sample &x = columns[i], &y = rows[i];
             const int before = i > 0 ? i - 1 : 0;
