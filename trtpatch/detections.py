@@ -103,8 +103,25 @@ class Detections:
         """Class name of each object; the index as text where the class has no name."""
         return names_of(self.labels, self.class_names)
 
+    @property
+    def corners(self) -> Array:
+        """`[M, 4, 2]`, x y of the corners of each object's box, or of its turned one."""
+        if self.rotated is None:
+            upright: Array = self.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
+            return upright
+        x, y, width, height, angle = self.rotated.T
+        along = np.stack([np.cos(angle), np.sin(angle)], axis=1) * width[:, None] / 2
+        across = np.stack([-np.sin(angle), np.cos(angle)], axis=1) * height[:, None] / 2
+        signs = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        centre = np.stack([x, y], axis=1)
+        corners: Array = np.stack([centre + a * along + b * across for a, b in signs], axis=1)
+        return corners
+
     def to_supervision(self) -> Any:
-        """The same as `supervision.Detections`, with the class names and anchors in its data.
+        """The same as `supervision.Detections`.
+
+        Class names, anchors and, where there are any, key points and the corners of turned boxes
+        are in its data: `class_name`, `anchor`, `keypoints`, `xyxyxyxy`.
 
         Raises:
             InputError: the package `supervision` is not installed.
@@ -113,12 +130,17 @@ class Detections:
             import supervision
         except ImportError:
             raise InputError("supervision is not installed: pip install supervision") from None
+        data: dict[str, Any] = {"class_name": np.array(self.names), "anchor": self.anchors}
+        if self.keypoints is not None:
+            data["keypoints"] = self.keypoints
+        if self.rotated is not None:
+            data["xyxyxyxy"] = self.corners
         return supervision.Detections(
             xyxy=self.boxes,
             confidence=self.scores,
             class_id=self.labels,
             mask=self._all_masks(),
-            data={"class_name": np.array(self.names), "anchor": self.anchors},
+            data=data,
         )
 
     def _all_masks(self) -> Array | None:

@@ -45,7 +45,9 @@ def draw(pixels: Array, found: Detections | Classification | Segmentation) -> Im
     if isinstance(found, Detections):
         picture = Image.fromarray(_tint_objects(pixels, found))
         boxes = [tuple(box) for box in found.boxes.tolist()]
-        _outline(picture, _corners(found), found.labels.tolist())
+        limit = 2 * max(picture.size)
+        corners = np.nan_to_num(np.clip(found.corners, -limit, limit))
+        _outline(picture, corners, found.labels.tolist())
         _mark(picture, found)
         _write_names(picture, boxes, found)
         return picture
@@ -62,21 +64,6 @@ def _line(picture: Image) -> int:
 
 def _font_px(picture: Image) -> int:
     return max(11, min(_MAX_FONT_PX, min(picture.size) // _LINES_IN_HEIGHT))
-
-
-def _corners(found: Detections) -> Array:
-    """`[M, 4, 2]`, x y of the corners of each object's box, or of its turned one."""
-    if found.rotated is None:
-        return found.boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
-    x, y, width, height, angle = found.rotated.T
-    along = np.stack([np.cos(angle), np.sin(angle)], axis=1) * width[:, None] / 2
-    across = np.stack([-np.sin(angle), np.cos(angle)], axis=1) * height[:, None] / 2
-    signs = ((-1, -1), (1, -1), (1, 1), (-1, 1))
-    centre = np.stack([x, y], axis=1)
-    limit = 2 * max(found.width, found.height)
-    corners = np.stack([centre + a * along + b * across for a, b in signs], axis=1)
-    within: Array = np.nan_to_num(np.clip(corners, -limit, limit))
-    return within
 
 
 def _outline(picture: Image, corners: Array, labels: Sequence[int]) -> None:

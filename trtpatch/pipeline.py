@@ -130,6 +130,8 @@ class Pipeline:
         """
         if depth < 1:
             raise InputError(f"depth: expected 1 or more batches under way, found {depth}")
+        if isinstance(images, (str, os.PathLike)):
+            raise InputError(f"expected pictures one after another, such as a list, found {images}")
         with self._lock:
             self._ready.reserve(depth)
         start = partial(self, size=size)

@@ -92,6 +92,8 @@ def test_a_picture_that_breaks_a_stream_leaves_a_working_pipeline(
 def test_depth_is_one_or_more(pipeline: trtpatch.Pipeline) -> None:
     with pytest.raises(InputError, match="depth: expected 1 or more"):
         pipeline.stream([], depth=0)
+    with pytest.raises(InputError, match=r"one after another, such as a list, found video\.mp4"):
+        pipeline.stream("video.mp4")
 
 
 def test_several_threads_may_call(pipeline: trtpatch.Pipeline) -> None:

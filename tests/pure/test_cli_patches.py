@@ -82,3 +82,9 @@ def test_the_mistakes_of_all_contracts_at_once(tmp_path: Path) -> None:
     said = patches("--registry", str(tmp_path / "registry.yaml"), code=2).stderr
     assert said.count("unknown key 'knid'. Did you mean 'kind'?") == 2
     assert "patch.yaml:2:1" in said
+
+
+def test_a_folder_without_a_contract(tmp_path: Path) -> None:
+    for command in ("check", "verify"):
+        said = invoke(command, str(tmp_path), code=2).stderr
+        assert f"{tmp_path}: a folder without a patch.yaml, so no patch" in said

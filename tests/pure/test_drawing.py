@@ -36,7 +36,10 @@ def test_turned_boxes_are_drawn_turned():
     for x, y, width, height, angle in turned.tolist():
         four = cv2.boxPoints(((x, y), (width, height), np.degrees(angle)))
         boxes.append([*four.min(axis=0), *four.max(axis=0)])
-    pixels = np.asarray(draw(GREY, found(np.array(boxes), rotated=turned)))
+    objects = found(np.array(boxes), rotated=turned)
+    theirs = objects.to_supervision()
+    np.testing.assert_array_equal(theirs.data["xyxyxyxy"], objects.corners)
+    pixels = np.asarray(draw(GREY, objects))
     for (x, y, width, height, angle), box in zip(turned.tolist(), boxes, strict=True):
         four = cv2.boxPoints(((x, y), (width, height), np.degrees(angle)))
         assert all(drawn(pixels, *corner) for corner in four)

@@ -47,8 +47,11 @@ def find_patch(catalog: Catalog, text: str) -> Patch:
         SpecError: its contract has mistakes.
     """
     from trtpatch.catalog import Patch
+    from trtpatch.errors import MatchError
 
     if not is_patch_folder(text):
+        if Path(text).is_dir() and text not in catalog.names:
+            raise MatchError(f"{text}: a folder without a patch.yaml, so no patch")
         return catalog.patch(text)
     folder = Path(text)
     return Patch.read(folder if folder.name else folder.resolve())
