@@ -6,6 +6,7 @@ import gc
 import itertools
 import threading
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import trtpatch
 from tests.tiny_model import picture, save_tiny
 from trtpatch.errors import CaptureError, InputError
+from trtpatch.executors import capture, ring
 
 pytest.importorskip("cupy")
 pytest.importorskip("tensorrt_rtx")
@@ -67,6 +69,62 @@ def test_an_engine_on_the_host_is_no_part_of_a_graph(load: Any) -> None:
         assert len(pipeline(PICTURES[0])[0])
     with pytest.raises(CaptureError, match="'graph: required', but engine runs"):
         load("graph: required\n", kind="ort")
+
+
+def test_a_step_that_cannot_be_captured_runs_between_graphs(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = capture._capture_once
+
+    def refuse(calls: Sequence[capture.Call], stream: Any) -> Any:
+        if any(call.name == "engine" for call in calls):
+            raise CaptureError("it asks the host")
+        return captured(calls, stream)
+
+    monkeypatch.setattr(capture, "_capture_once", refuse)
+    with load() as pipeline, load("graph: off\n") as plain:
+        assert pipeline.notes[-1] == "engine runs outside the CUDA Graph: it asks the host"
+        assert len(pipeline._ready.last._slot.walk.parts) == 3
+        assert_same_bits(pipeline.stream(PICTURES), plain.stream(PICTURES))
+    with pytest.raises(CaptureError, match="'graph: required', but engine runs outside"):
+        load("graph: required\n")
+
+
+def test_a_capture_that_another_thread_broke_is_tried_again(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured, broken = capture._capture_once, []
+
+    def break_first(calls: Sequence[capture.Call], stream: Any) -> Any:
+        if not broken:
+            broken.append(calls)
+            raise CaptureError("another thread synchronised the device")
+        return captured(calls, stream)
+
+    monkeypatch.setattr(capture, "_capture_once", break_first)
+    with load("graph: required\n") as pipeline:
+        assert broken
+        assert not any("outside" in note for note in pipeline.notes)
+        assert len(pipeline(PICTURES[0])[0])
+
+
+def test_an_error_in_the_middle_of_a_frame_leaves_a_working_pipeline(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with load() as pipeline:
+        expected = [pipeline(one)[0] for one in PICTURES]
+        held = pipeline(PICTURES[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(ring, "copy_in", fail)
+            for one in PICTURES:
+                with pytest.raises(MemoryError, match="no memory"):
+                    pipeline(one)
+        assert_same_bits(pipeline.stream(PICTURES), expected)
+        assert_same_bits(held, expected[:1])
+
+
+def fail(*_: object) -> None:
+    raise MemoryError("no memory")
 
 
 def test_threads_pipelines_and_the_collector_do_not_break_a_capture(load: Any) -> None:
