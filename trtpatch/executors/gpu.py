@@ -9,7 +9,6 @@ between.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from trtpatch.executors import Timings
 from trtpatch.executors.capture import Call, Clear, GraphMode, capture_walk
 from trtpatch.executors.download import Blocks, DeviceRaw, Layout, Streams
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import Slot, copy_in, pinned
+from trtpatch.executors.ring import COPY_THREADS, Slot, copy_in, pinned
 from trtpatch.frame import Frame
 from trtpatch.plan import BATCH_REGIONS, REGIONS, EngineStep, PatchStep, Plan, Region
 
@@ -34,7 +33,6 @@ DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
 
 _COPY_IN = "copy in"
-_COPY_THREADS = min(8, os.cpu_count() or 1)
 
 
 class GpuExecutor:
@@ -97,7 +95,7 @@ class GpuExecutor:
                     for step in plan.steps
                 ]
                 self._warm = False
-                self._copier = ThreadPoolExecutor(_COPY_THREADS, "trtpatch-copy")
+                self._copier = ThreadPoolExecutor(COPY_THREADS, "trtpatch-copy")
                 self._slots = deque(self._make_slot() for _ in range(DEPTH))
         self.notes = self._slot.walk.notes
 

@@ -7,10 +7,12 @@ next place.
 
 from __future__ import annotations
 
+import itertools
+import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +22,27 @@ from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 
 _ALIGNMENT = 256
-_CHUNK_BYTES = 1 << 20
+COPY_THREADS = min(8, os.cpu_count() or 1)
+_PART_BYTES = 1 << 20
+_PARTS_A_THREAD = 4
+"""Enough for a thread that is late; more would only cost."""
 _PINNED = 1  # cudaMemoryTypeHost: what pointerGetAttributes says of page-locked host memory
+
+
+class _Part(NamedTuple):
+    """Some of a batch's pictures, on the way to the GPU.
+
+    Attributes:
+        offset: bytes from the start of the place's room for pictures.
+        size: in bytes.
+        source: address in pinned memory.
+        ready: the copy from pageable memory; None where the caller's own memory is pinned.
+    """
+
+    offset: int
+    size: int
+    source: int
+    ready: Future[None] | None = None
 
 
 class Slot:
@@ -100,48 +121,56 @@ class Slot:
                 self.views[buffer][0] = value
             self._settings = settings
         rooms = [0 if f.on_device else _room(f) for f in frames]
-        total = sum(rooms)
-        if not total:
+        if not any(rooms):
             put_frames(self.views, frames)
             return
+        total = sum(rooms)
         self._grow(total, streams)
-        placed, lent, offset = [], False, 0
+        most = max(_PART_BYTES, total // (_PARTS_A_THREAD * COPY_THREADS))
+        offsets = [0, *itertools.accumulate(rooms)]
+        copies = [
+            part
+            for frame, room, offset in zip(frames, rooms, offsets, strict=False)
+            if room
+            for part in self._parts(frame, offset, most, copier)
+        ]
         try:
-            for frame, room in zip(frames, rooms, strict=True):
-                if room:
-                    target = self._pixels.data.ptr + offset
-                    lent |= self._copy(frame, offset, copier, streams.into)
-                    frame = frame._replace(address=target, pitch=frame.line_bytes, on_device=True)
-                    offset += room
-                placed.append(frame)
-        finally:  # where one fails, those before it still need the place
+            for part in copies:
+                if part.ready:
+                    part.ready.result()
+                copy_in(self._pixels.data.ptr + part.offset, part.source, part.size, streams.into)
+        finally:  # where one fails, the others still need the place
+            wait([part.ready for part in copies if part.ready])
             self._copied.record(streams.into)
             streams.main.wait_event(self._copied)
-        put_frames(self.views, placed)
-        if lent:
+        base = self._pixels.data.ptr
+        put_frames(
+            self.views,
+            [
+                frame._replace(address=base + offset, pitch=frame.line_bytes) if room else frame
+                for frame, room, offset in zip(frames, rooms, offsets, strict=False)
+            ],
+        )
+        if not all(part.ready for part in copies):
             self._copied.synchronize()
 
-    def _copy(self, frame: Frame, offset: int, copier: ThreadPoolExecutor, stream: Any) -> bool:
-        """Copy one picture; says whether the GPU reads the caller's memory."""
+    def _parts(
+        self, frame: Frame, offset: int, most: int, copier: ThreadPoolExecutor
+    ) -> Iterator[_Part]:
+        """Start to bring a picture to pinned memory, where it is not."""
         lines, line_bytes = frame.lines, frame.line_bytes
         size = lines * line_bytes
-        target = self._pixels.data.ptr + offset
         if frame.pitch == line_bytes and _is_pinned(frame.address):
-            copy_in(target, frame.address, size, stream)
-            return True
+            yield _Part(offset, size, frame.address)
+            return
         host = self._host[offset : offset + size].reshape(lines, line_bytes)
         pixels = frame.pixels.reshape(lines, line_bytes)
-        step = max(1, _CHUNK_BYTES // line_bytes)
-        parts: list[tuple[int, int, Future[None]]] = []
+        step = max(1, most // line_bytes)
         for first in range(0, lines, step):
-            last = min(first + step, lines)
-            part = copier.submit(np.copyto, host[first:last], pixels[first:last])
-            parts.append((first, last, part))
-        for first, last, part in parts:
-            part.result()
-            start, length = first * line_bytes, (last - first) * line_bytes
-            copy_in(target + start, self._host.ctypes.data + offset + start, length, stream)
-        return False
+            rows = slice(first, first + step)
+            ready = copier.submit(np.copyto, host[rows], pixels[rows])
+            start = offset + first * line_bytes
+            yield _Part(start, host[rows].nbytes, self._host.ctypes.data + start, ready)
 
     def _grow(self, size: int, streams: Streams) -> None:
         import cupy
