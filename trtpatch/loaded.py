@@ -28,6 +28,9 @@ from trtpatch.spec.pipeline import EngineSpec, PipelineSpec
 from trtpatch.spec.registry import ENGINE
 from trtpatch.spec.validate import validate
 
+_OF_ENGINE = ("engine", "batch", "size", "device", "executor")
+"""What decides how the engine is opened, so that a reload cannot change it."""
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -69,7 +72,7 @@ class Loaded:
             before: the same file as it was read before, whose engine stays open and is not touched.
 
         Raises:
-            SpecError, MatchError, EngineError: see `trtpatch.load`.
+            SpecError, InputError, MatchError, EngineError: see `trtpatch.load`.
         """
         document = yamlfile.load(path)
         self.path = path
@@ -243,9 +246,6 @@ def _blamed(document: yamlfile.Document, *where: yamlfile.Key) -> Iterator[None]
         yield
     except (EngineError, MatchError) as error:
         raise type(error)(str(document.problem(where, str(error)))) from None
-
-
-_OF_ENGINE = ("engine", "batch", "size", "device", "executor")
 
 
 def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:
