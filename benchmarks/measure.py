@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import importlib.metadata
 import json
 import platform
@@ -78,9 +79,13 @@ def captured(run: Callable[[], Any]) -> Callable[[], None]:
     stream = cupy.cuda.get_current_stream()
     run()
     stream.synchronize()
-    stream.begin_capture(cupy.cuda.runtime.streamCaptureModeThreadLocal)
-    run()
-    graph = stream.end_capture()
+    gc.disable()  # what it frees on the GPU would break the capture
+    try:
+        stream.begin_capture(cupy.cuda.runtime.streamCaptureModeThreadLocal)
+        run()
+        graph = stream.end_capture()
+    finally:
+        gc.enable()
     return lambda: graph.launch(stream)
 
 
