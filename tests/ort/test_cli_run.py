@@ -81,7 +81,7 @@ def test_a_sideways_photo_is_turned_upright(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (20000, 1), (1, 20000), (3, 2)])
-def test_odd_sizes_work(folder: Path, size: tuple[int, int]) -> None:
+def test_pictures_of_odd_sizes_are_run(folder: Path, size: tuple[int, int]) -> None:
     Image.new("RGB", size, (200, 10, 10)).save("odd.png")
     invoke("run", "small.yaml", "odd.png", "--executor", "cpu", "--save", "drawn.png")
     with Image.open("drawn.png") as drawn:
@@ -111,7 +111,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_picture(folder: Path, kind: str) -> None:
+def test_a_picture_that_is_none_is_named(folder: Path, kind: str) -> None:
     path = bad(folder, kind)
     result = invoke("run", "named.yaml", path.name, "--json", "out.json", code=2)
     (line,) = (line for line in result.stderr.splitlines() if line.startswith("error: "))

@@ -244,7 +244,7 @@ class TestFilesThatDoNotRun:
         )
         assert message in self.refusal(path)
 
-    def test_missing_weights(self, tmp_path):
+    def test_missing_weights_are_named(self, tmp_path):
         path = tmp_path / "m.onnx"
         weights = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
         save(

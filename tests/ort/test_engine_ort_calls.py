@@ -13,22 +13,22 @@ def engine(assets):
     return engine.at({"images": (1, 3, 416, 416)})
 
 
-def test_a_missing_input(engine):
+def test_a_missing_input_is_named(engine):
     with pytest.raises(EngineError, match=r"'images' is missing, expected float32 \[1, 3, 416"):
         engine.run({})
 
 
-def test_another_dtype(engine):
+def test_another_dtype_is_refused(engine):
     with pytest.raises(EngineError, match=r"expected float32 .*, found uint8 \[1, 3, 416"):
         engine.run({"images": np.zeros((1, 3, 416, 416), np.uint8)})
 
 
-def test_another_shape(engine):
+def test_another_shape_is_refused(engine):
     with pytest.raises(EngineError, match=r"found float32 \[1, 3, 416, 417\]"):
         engine.run({"images": np.zeros((1, 3, 416, 417), np.float32)})
 
 
-def test_another_batch(assets):
+def test_another_batch_is_refused(assets):
     engine = open_engine(assets / "models" / "yolox_nano_416.onnx", gpu=False)
     with pytest.raises(EngineError, match=r"takes \[1, 3, 416, 416\], found \[2, 3, 416, 416\]"):
         engine.at({"images": (2, 3, 416, 416)})

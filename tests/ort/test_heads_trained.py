@@ -55,7 +55,7 @@ def agree(found: Arrays, expected: list[list[Any]], photo: np.ndarray, classes: 
     np.testing.assert_allclose(found["detections_boxes"][0, :count], boxes, atol=0.6)
 
 
-def test_nanodet(assets, photos, published, names):
+def test_nanodet_finds_the_published_objects(assets, photos, published, names):
     normal = {"mean": [103.53, 116.28, 123.675], "std": [57.375, 57.12, 58.395]}
     for name, photo in photos.items():
         image, geometry = resized(photo, 416, 416, color="bgr", scale=1.0, pad_value=0, **normal)
@@ -101,7 +101,7 @@ def test_nanodet_cut_before_its_reshapes(assets, photos):
             np.testing.assert_allclose(a, b, atol=1e-4, err_msg=f"{name}: {field}")
 
 
-def test_yolo_fastest(assets, photos, published, names):
+def test_yolo_fastest_finds_the_published_objects(assets, photos, published, names):
     anchors = [12, 18, 37, 49, 52, 132, 115, 73, 119, 199, 242, 238]
     for name, photo in photos.items():
         image, geometry = resized(photo, 320, 320, fit="stretch", scale=UNIT)
@@ -113,7 +113,7 @@ def test_yolo_fastest(assets, photos, published, names):
         agree(found, published["yolo_fastest_1.1_xl_320"][name], photo, names)
 
 
-def test_fastestdet(assets, photos, published, names):
+def test_fastestdet_finds_the_published_objects(assets, photos, published, names):
     for name, photo in photos.items():
         image, geometry = resized(photo, 352, 352, fit="stretch", color="bgr", scale=UNIT)
         (head,) = infer(assets / "models/fastestdet_352.onnx", {"input.1": image}).values()
@@ -164,7 +164,7 @@ def test_deim_as_the_model_with_its_postprocessor(assets, photos):
         ("yunet_n_dynamic", "yunet_n_dynamic@640"),
     ],
 )
-def test_yunet(assets, photos, published, model, results):
+def test_yunet_finds_the_published_faces(assets, photos, published, model, results):
     for name, photo in photos.items():
         look = {"color": "bgr", "scale": 1.0, "pad": "bottom-right", "pad_value": 0}
         image, geometry = resized(photo, 640, 640, **look)

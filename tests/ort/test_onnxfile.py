@@ -114,7 +114,7 @@ def test_weights_among_the_inputs_are_no_inputs(saved):
     assert [tensor.name for tensor in read_onnx(saved).inputs] == ["x"]
 
 
-def test_external_weights(tmp_path):
+def test_weights_in_files_of_their_own_are_named(tmp_path):
     path = tmp_path / "conv.onnx"
     onnx.save(conv(), path, save_as_external_data=True, location="conv.weights", size_threshold=0)
     assert read_onnx(path).external == ("conv.weights",)
@@ -123,7 +123,7 @@ def test_external_weights(tmp_path):
         read_onnx(path)
 
 
-def test_truncated(assets, tmp_path):
+def test_a_truncated_file_is_named(assets, tmp_path):
     data = (assets / "models" / "yolox_nano_416.onnx").read_bytes()
     path = tmp_path / "yolox.onnx"
     for size in (20, 1000, len(data) // 2, len(data) - 1):

@@ -38,7 +38,7 @@ def by_operator(features, size, coordinates):
 @pytest.mark.parametrize("coordinates", MODES)
 @pytest.mark.parametrize("given", [(1, 1), (1, 7), (5, 9), (40, 33)])
 @pytest.mark.parametrize("wanted", [(1, 1), (2, 5), (5, 9), (64, 100)])
-def test_as_the_operator(given, wanted, coordinates):
+def test_features_are_resized_as_by_the_operator(given, wanted, coordinates):
     random = np.random.default_rng(sum(given))
     features = random.normal(0, 1, (2, 3, *given)).astype(np.float32)
     params = {"height": wanted[0], "width": wanted[1], "coordinates": coordinates}

@@ -85,7 +85,7 @@ class TestBatch:
             same(found, expected)
         assert [shape.batch for shape in ready(pipeline)] == [8, 7]
 
-    def test_no_picture(self, load):
+    def test_no_pictures_give_no_results(self, load):
         assert list(load(size=(64, 64))([])) == []
 
     def test_another_batch_than_the_file_fixes(self, load):

@@ -23,7 +23,7 @@ def images(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(image=images(), threshold=st.sampled_from([0.0, 0.1, 0.3, 0.45, 0.5, 0.7, 0.99]))
-def test_as_the_operator(image, threshold):
+def test_boxes_are_kept_as_by_the_operator(image, threshold):
     assert kept(suppress(image, iou_threshold=threshold)) == operator(*image, threshold)
 
 

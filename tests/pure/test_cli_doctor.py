@@ -31,7 +31,7 @@ def module(folder: Path, name: str, text: str) -> None:
     (folder / name / "__init__.py").write_text(text)
 
 
-def test_this_machine() -> None:
+def test_this_machine_is_looked_at_topic_by_topic() -> None:
     run = doctor()
     assert run.returncode == 0, run.stdout
     topics = [line[:18].strip() for line in run.stdout.splitlines()]

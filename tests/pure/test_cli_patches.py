@@ -52,7 +52,7 @@ def test_json_is_the_list_and_the_one() -> None:
         assert [param["name"] for param in one["params"]] == list(contract.get("params", {}))
 
 
-def test_rules() -> None:
+def test_every_rule_is_listed_and_one_is_shown() -> None:
     text = patches("--rules").stdout
     assert all(rule["name"] in text for rule in RULES)
     one = json.loads(patches("--rules", RULES[0]["name"], "--json").stdout)

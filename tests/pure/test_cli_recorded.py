@@ -59,7 +59,7 @@ def test_table_shows_boxes_and_what_was_dropped(folder: Path) -> None:
     assert "executor cpu" in text
 
 
-def test_runtime_parameter(folder: Path) -> None:
+def test_a_runtime_parameter_is_set(folder: Path) -> None:
     text = invoke("run", "p.yaml", "a.png", "--set", "score_threshold=0.8", "--json", "-").stdout
     assert json.loads(text)[0]["counters"]["candidates"] == 0
     text = invoke("run", "p.yaml", "a.png", "--set", "iou_threshold=1", "--json", "-").stdout
@@ -88,7 +88,7 @@ def test_runtime_parameter(folder: Path) -> None:
         ("self=1", "no runtime parameter 'self'"),
     ],
 )
-def test_wrong_setting(folder: Path, setting: str, said: str) -> None:
+def test_a_setting_that_cannot_be_is_refused(folder: Path, setting: str, said: str) -> None:
     assert said in invoke("run", "p.yaml", "a.png", "--set", setting, code=2).stderr
 
 

@@ -45,16 +45,16 @@ def test_every_key_is_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=lambda path: path.parent.name)
-def test_contracts_agree(path: Path) -> None:
+def test_schema_and_contracts_agree(path: Path) -> None:
     assert not errors_in("patch", yamlfile.load(path).data)
 
 
 @pytest.mark.parametrize("path", [builtin.registry_file(), EXAMPLE / "registry.yaml"], ids=str)
-def test_registries_agree(path: Path) -> None:
+def test_schema_and_registries_agree(path: Path) -> None:
     assert not errors_in("registry", yamlfile.load(path).data)
 
 
-def test_pipeline_agrees() -> None:
+def test_schema_and_pipeline_files_agree() -> None:
     assert not errors_in("pipeline", yamlfile.load(EXAMPLE / "pipeline.yaml").data)
 
 

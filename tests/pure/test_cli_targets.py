@@ -60,7 +60,7 @@ def test_save_several(folder: Path, target: str, files: set[str]) -> None:
         (["empty"], "no picture in this folder"),
     ],
 )
-def test_wrong_target(folder: Path, arguments: list[str], said: str) -> None:
+def test_a_target_that_cannot_be_is_refused(folder: Path, arguments: list[str], said: str) -> None:
     (folder / "empty").mkdir()
     (folder / "other").mkdir()
     (folder / "other/a.png").write_bytes((folder / "a.png").read_bytes())

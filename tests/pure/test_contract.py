@@ -86,7 +86,7 @@ def test_all_mistakes_at_once() -> None:
         ("engine: {path: a}\nbind: {a: b}", "'bind' goes with 'chain'"),
     ],
 )
-def test_pipeline_files(text: str, expected: str) -> None:
+def test_mistakes_in_pipeline_files_have_their_place(text: str, expected: str) -> None:
     assert any(expected in one for one in problems(PipelineSpec, text))
 
 

@@ -68,7 +68,7 @@ def test_levels_go_one_by_one_and_sum_adds_them() -> None:
         ("-A % 7", 5),
     ],
 )
-def test_arithmetic(text: str, value: int) -> None:
+def test_expressions_have_their_value(text: str, value: int) -> None:
     assert Expression.parse(text).evaluate({"A": 9, "B": 7}) == value
 
 

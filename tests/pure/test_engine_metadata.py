@@ -57,7 +57,7 @@ def test_text_that_is_no_list_of_names_is_kept_as_text_and_never_run(names, capl
 
 
 @pytest.mark.parametrize(("stride", "expected"), [("32", 32), (32, 32), (32.0, 32), ("64.0", 64)])
-def test_stride(stride, expected):
+def test_a_stride_is_read_however_it_is_written(stride, expected):
     assert read_metadata({"stride": stride}).stride == expected
 
 

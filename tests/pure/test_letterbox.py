@@ -46,7 +46,7 @@ def placed(frame, height, width, **params):
         ((1, 1), (640, 640), (0, 0, 640, 640)),
     ],
 )
-def test_size_and_padding(frame, model, expected):
+def test_a_picture_fills_one_side_and_is_padded_at_the_other(frame, model, expected):
     assert placed(picture(*frame), *model) == expected
     image, geometry = letterbox(picture(*frame), *model)
     left, top, width, height = expected

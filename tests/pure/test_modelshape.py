@@ -26,7 +26,7 @@ def shapes(shape, *, bounds=None, batch=None, rectangular=False, stride=None, ot
     return ModelShapes(info, batch=batch, rectangular=rectangular)
 
 
-def test_all_is_fixed():
+def test_an_engine_of_fixed_sizes_has_one_shape():
     fixed = shapes((2, 3, 480, 640))
     assert fixed.largest == ModelShape(2, (480, 640))
     assert fixed.shape_for([(10, 10)]) == fixed.largest

@@ -40,7 +40,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("meaning", LINES)
-def test_what_tensorrt_means(meaning):
+def test_what_tensorrt_says_is_told_in_plain_words(meaning):
     line = LINES[meaning].replace("compute compute", "compute")
     assert meaning in explain(["warning: something else", f"error: {line}"])
 
