@@ -92,6 +92,13 @@ def test_a_setting_that_cannot_be_is_refused(folder: Path, setting: str, said: s
     assert said in invoke("run", "p.yaml", "a.png", "--set", setting, code=2).stderr
 
 
+def test_a_division_by_zero(folder: Path) -> None:
+    with (folder / "p.yaml").open("a") as file:
+        file.write("params:\n  resize_letterbox: {std: [0, 0, 0]}\n")
+    said = "p.yaml:4:27: resize_letterbox: std: expected 1e-06 or more, found 0"
+    assert said in invoke("run", "p.yaml", "a.png", code=2).stderr
+
+
 def test_a_threshold_in_percent(folder: Path) -> None:
     with (folder / "p.yaml").open("a") as file:
         file.write("params:\n  decode_yolov8: {score_threshold: 25}\n")

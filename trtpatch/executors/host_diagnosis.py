@@ -70,7 +70,8 @@ def compile_error(unit: Unit, stderr: str) -> CompileError:
     if not problems:
         broken = dict.fromkeys(problem.file.removeprefix(CHECK) for problem in found)
         problems = [_of_kernel(entry, unit) for entry in broken if entry]
-    unread = "" if problems else f"\n{stderr.strip()[-2000:]}"
+    said = stderr.strip()[-2000:] or "the compiler failed, and did not say why"
+    unread = "" if problems else f"\n{said}"
     return CompileError(
         f"patch {unit.name} does not compile on the host:{unread}", problems=problems
     )
