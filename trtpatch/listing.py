@@ -84,6 +84,7 @@ class RuleReport:
     outputs: Mapping[str, str]
     where: tuple[str, ...]
     metadata: Mapping[str, str]
+    usual: Mapping[str, int]
     chain: tuple[str, ...]
     params: Mapping[str, Mapping[str, object]]
 
@@ -102,6 +103,7 @@ def describe_rule(rule: Rule) -> RuleReport:
             key: one if isinstance(one, str) else format_shape(one)
             for key, one in spec.metadata.items()
         },
+        usual=spec.usual,
         chain=spec.chain,
         params=spec.params,
     )

@@ -136,6 +136,7 @@ def _show_rule(rule: RuleReport) -> None:
     rows += [("out", f"{name} {form}") for name, form in rule.outputs.items()]
     rows += [("where", condition) for condition in rule.where]
     rows += [("metadata", f"{key}: {text}") for key, text in rule.metadata.items()]
+    rows += [("without them", f"{name} = {value}") for name, value in rule.usual.items()]
     rows.append(("chain", ", ".join(rule.chain)))
     for patch, params in rule.params.items():
         given = ", ".join(f"{name} = {tables.value(value)}" for name, value in params.items())
