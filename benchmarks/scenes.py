@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import measure
@@ -12,6 +13,7 @@ from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
 from trtpatch.executors import make_executor
 from trtpatch.executors.capture import Call, Clear, capture_walk
+from trtpatch.executors.steps import COPY_IN
 from trtpatch.frame import as_frames
 from trtpatch.plan import Plan
 from trtpatch.planner import plan_patches
@@ -152,8 +154,9 @@ def patches_of(executor: Any) -> tuple[list[Call], Clear]:
     executor.walk()
     executor.wait()
     slot = executor._slot
-    calls = [call for call in executor._bind(slot) if call.name != "copy in"]
-    return calls, executor._clear(slot, calls)
+    calls, clear = executor._steps.bind(slot)
+    rest = [call for call in calls if call.name != COPY_IN]
+    return rest, replace(clear, user=clear.user - len(calls) + len(rest))
 
 
 def in_turn(executors: Sequence[Any], stream: Any) -> Callable[[], None]:

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trtpatch.engines.recorded import RecordedEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings
 from trtpatch.frame import as_frames
@@ -101,8 +100,7 @@ class Pipeline:
                 chunk = frames[start : start + self.plan.batch]
                 pictures = [(frame.height, frame.width) for frame in chunk]
                 executor = self._ready.at(self._loaded.shapes.shape_for(pictures, size))
-                if isinstance(self._loaded.engine, RecordedEngine):
-                    self._loaded.engine.check_pictures(pictures)
+                self._loaded.engine.check_pictures(pictures)
                 spent: Timings | None = {} if timings is not None else None
                 raw = executor.run(chunk, stream=stream, timings=spent)
                 batches.append((raw, pictures))

@@ -7,7 +7,7 @@ runs on a real one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -65,6 +65,9 @@ class Engine:
 
     def at(self, input_shapes: Mapping[str, tuple[int, ...]]) -> Context:
         return Context(self._engine.at(input_shapes))
+
+    def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
+        self._engine.check_pictures(sizes)
 
     def close(self) -> None:
         self._engine.close()

@@ -9,7 +9,7 @@ takes device addresses and a CUDA stream: a TensorRT plan run by one of its flav
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
@@ -97,6 +97,17 @@ class OpenEngine(Protocol):
         Raises:
             EngineError: a name is missing or unknown, a shape does not fit the engine, or an
                 output's shape depends on the data without a bound.
+        """
+        ...
+
+    def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """Refuse pictures that the engine has no outputs for: a recording has those of its own.
+
+        Args:
+            sizes: height and width in pixels of each picture of the next run.
+
+        Raises:
+            EngineError: one is of another size than the picture that was recorded.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -96,6 +96,9 @@ class OrtEngine:
             raise EngineError(
                 f"{self.info.path}: ONNX Runtime cannot run it on {shapes}: {_reason(error)}"
             ) from None
+
+    def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """See `OpenEngine.check_pictures`; it computes the outputs of any."""
 
     def close(self) -> None:
         """See `OpenEngine.close`."""

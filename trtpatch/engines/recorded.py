@@ -153,14 +153,7 @@ class RecordedEngine:
         return self
 
     def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
-        """Refuse pictures that cannot be those of the next frame, of whose outputs boxes are made.
-
-        Args:
-            sizes: height and width in pixels of each.
-
-        Raises:
-            EngineError: one is of another size than the picture that was recorded.
-        """
+        """See `OpenEngine.check_pictures`; they must be those of the next frame."""
         recorded = self.sizes[self._next : self._next + 1]
         for place, (height, width) in enumerate(sizes if recorded else ()):
             was = recorded[0][place].tolist() if place < len(recorded[0]) else [0, 0]

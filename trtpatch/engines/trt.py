@@ -6,7 +6,7 @@ here knows CuPy: addresses and streams are plain numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,9 @@ class TrtEngine:
         self._contexts = [one for one in self._contexts if not one.closed]
         self._contexts.append(made)
         return made
+
+    def check_pictures(self, sizes: Sequence[tuple[int, int]]) -> None:
+        """See `OpenEngine.check_pictures`; it computes the outputs of any."""
 
     def close(self) -> None:
         """See `OpenEngine.close`."""

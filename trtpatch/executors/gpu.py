@@ -12,27 +12,25 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from trtpatch.compiler.compile import Compile
-from trtpatch.engines import Engine, HostEngine
+from trtpatch.engines import Engine
 from trtpatch.engines.device import find_gpu
 from trtpatch.errors import EngineError, InputError
 from trtpatch.executors import Timings
-from trtpatch.executors.capture import Call, Clear, GraphMode, capture_walk
+from trtpatch.executors.capture import Call, GraphMode, capture_walk
 from trtpatch.executors.download import Blocks, DeviceRaw, Layout, Streams
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import COPY_THREADS, Slot, copy_in, pinned
+from trtpatch.executors.ring import COPY_THREADS, Slot, pinned
+from trtpatch.executors.steps import COPY_IN, Steps
 from trtpatch.frame import Frame
-from trtpatch.plan import BATCH_REGIONS, REGIONS, EngineStep, PatchStep, Plan, Region
+from trtpatch.plan import BATCH_REGIONS, REGIONS, Plan, Region
 
 DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
-
-_COPY_IN = "copy in"
 
 
 class GpuExecutor:
@@ -90,10 +88,7 @@ class GpuExecutor:
                     region for region in REGIONS if region not in BATCH_REGIONS
                 )
                 kernels = Kernels(self._device, compile_unit)
-                self._kernels = [
-                    kernels.load(step) if isinstance(step, PatchStep) else None
-                    for step in plan.steps
-                ]
+                self._steps = Steps(plan, engine, kernels, self._shared["cleared"], self._stream)
                 self._warm = False
                 self._copier = ThreadPoolExecutor(COPY_THREADS, "trtpatch-copy")
                 self._slots = deque(self._make_slot() for _ in range(DEPTH))
@@ -129,56 +124,11 @@ class GpuExecutor:
             Blocks(own["result"].data, own["lazy"].data),
         )
         self._place(slot, [])
-        calls = self._bind(slot)
+        calls, clear = self._steps.bind(slot)
         if not self._warm:
             self._warm_up(calls)
-        slot.walk = capture_walk(calls, self._clear(slot, calls), self._stream, self._graph)
+        slot.walk = capture_walk(calls, clear, self._stream, self._graph)
         return slot
-
-    def _bind(self, slot: Slot) -> list[Call]:
-        calls = []
-        if size := self._plan.region_bytes("frame"):
-            copy = partial(copy_in, slot.table.ptr, slot.address, size, self._stream)
-            calls.append(Call(_COPY_IN, copy))
-        for step, bind in zip(self._plan.steps, self._kernels, strict=True):
-            if isinstance(step, EngineStep):
-                calls.append(self._engine_call(step, slot))
-            else:
-                assert bind is not None
-                calls.append(Call(step.name, bind(lambda name: slot.arrays[name].data.ptr)))
-        return calls
-
-    def _clear(self, slot: Slot, calls: Sequence[Call]) -> Clear:
-        cleared = {name: b for name, b in self._plan.buffers.items() if b.cleared}
-        single = (slot.arrays[name] for name, b in cleared.items() if b.region != "cleared")
-        blocks = (self._shared["cleared"], *single)
-        before = len(calls) - len(self._plan.steps)
-        for index, step in enumerate(self._plan.steps, start=before):
-            if isinstance(step, PatchStep) and any(
-                name in cleared for tensor in step.tensors for name in tensor.buffers
-            ):
-                return Clear(blocks, index)
-        return Clear(blocks, len(calls))
-
-    def _engine_call(self, step: EngineStep, slot: Slot) -> Call:
-        engine = self._engine
-        assert engine is not None
-        if engine.on_device:
-            bound = {**step.inputs, **step.outputs}
-            addresses = {name: slot.arrays[buffer].data.ptr for name, buffer in bound.items()}
-            run = partial(engine.enqueue, addresses, self._stream.ptr)
-            return Call(step.name, run, engine.obstacle)
-        obstacle = f"{engine.info.flavour} runs on the host"
-        return Call(step.name, lambda: self._run_on_host(engine, step, slot), obstacle)
-
-    def _run_on_host(self, engine: HostEngine, step: EngineStep, slot: Slot) -> None:
-        inputs = step.inputs if engine.needs_inputs else {}
-        outputs = engine.run(
-            {name: slot.arrays[buffer].get(stream=self._stream) for name, buffer in inputs.items()}
-        )
-        for name, buffer in step.outputs.items():
-            slot.arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
-        self._stream.synchronize()
 
     def _warm_up(self, calls: Sequence[Call]) -> None:
         """Run the engine once on nothing: it compiles and allocates on its first run."""
@@ -218,7 +168,7 @@ class GpuExecutor:
                 producer.wait_event(slot.results.computed)
             if timings is not None:
                 pictures = cupy.cuda.get_elapsed_time(before, after)
-                timings[_COPY_IN] = timings.get(_COPY_IN, 0.0) + pictures
+                timings[COPY_IN] = timings.get(COPY_IN, 0.0) + pictures
             return raw
 
     def _refuse_elsewhere(self, frames: Sequence[Frame]) -> None:
@@ -313,6 +263,7 @@ class GpuExecutor:
         for slot in self._slots:
             del slot.walk  # whose steps may hold the place, and so its memory
         self._slots.clear()
+        del self._steps
         self._shared.clear()
 
 
