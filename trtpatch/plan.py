@@ -154,6 +154,7 @@ class Plan:
         batch: frames that go through at once.
         frame_layout: how the bytes of the frames lie.
         results: names of the ports that the caller gets.
+        more_results: names of the tensors that he gets besides: those that no step takes.
     """
 
     batch: int
@@ -161,6 +162,7 @@ class Plan:
     steps: tuple[Step, ...]
     buffers: Mapping[str, Buffer]
     results: tuple[str, ...]
+    more_results: tuple[str, ...] = ()
 
     @property
     def patch_steps(self) -> Iterator[PatchStep]:
@@ -174,8 +176,9 @@ class Plan:
 
     @property
     def result_buffers(self) -> dict[str, str]:
-        """Name of each field of the results' ports to the buffer that holds it."""
+        """Name of each field of the results' ports, and of the others, to its buffer."""
         fields = {name for port in self.results for name, _ in PORTS[port].fields()}
+        fields.update(self.more_results)
         tensors = (tensor for step in self.patch_steps for tensor in step.tensors)
         return {t.name: t.buffers[0] for t in tensors if t.written and t.name in fields}
 

@@ -55,7 +55,7 @@ def make_plan(
     if not results:
         wanted = " or ".join(port.name for port in PORTS.values() if port.result)
         raise MatchError(f"no patch of the chain gives a result: {wanted}")
-    return draft.finish(results)
+    return draft.finish(results, tuple(sorted(draft.loose)))
 
 
 def plan_patches(
@@ -95,7 +95,7 @@ def plan_patches(
         draft.known[name] = plan.Tensor(name, group[0].dtype, shapes, buffers)
     for patch in patches:
         draft.add_patch(patch)
-    return draft.finish(())
+    return draft.finish((), ())
 
 
 @dataclass
@@ -105,6 +105,7 @@ class _Draft:
     Attributes:
         known: what the next patch can take, under the name of its field in `Args`.
         sizes: what all patches know.
+        loose: names of tensors that a patch gives and no later step takes.
     """
 
     params: Params
@@ -115,6 +116,7 @@ class _Draft:
     buffers: dict[str, Buffer] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     known: dict[str, plan.Tensor] = field(default_factory=dict)
+    loose: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         inputs = [t for group in self.engine_inputs.values() for t in group]
@@ -183,6 +185,8 @@ class _Draft:
             for name, spec in patch.spec.scratch.items()
         ]
         self.known.update({tensor.name: tensor for tensor in outputs})
+        self.loose -= {tensor.name for tensor in inputs}
+        self.loose |= {*patch.spec.outputs} - {*PORTS, *self.engine_inputs}
         settings = tuple(
             self._setting(patch, name, values[name])
             for name, spec in patch.spec.params.items()
@@ -269,13 +273,16 @@ class _Draft:
         buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, _region(cleared))
         return plan.Tensor(name, dtype, (shape,), (buffer,), written=True)
 
-    def finish(self, results: tuple[str, ...]) -> Plan:
-        for name, tensor in (one for port in results for one in PORTS[port].fields()):
+    def finish(self, results: tuple[str, ...], more: tuple[str, ...]) -> Plan:
+        fields = [one for port in results for one in PORTS[port].fields()]
+        regions: dict[str, Region] = {n: "lazy" if t.lazy else "result" for n, t in fields}
+        for name in more:
+            regions[name] = "result"
+        for name, region in regions.items():
             buffer = self.known[name].buffers[0]
-            region: Region = "lazy" if tensor.lazy else "result"
             self.buffers[buffer] = replace(self.buffers[buffer], region=region)
         placed = plan.lay_out(self.buffers)
-        return Plan(self.batch, self.frame_layout, tuple(self.steps), placed, results)
+        return Plan(self.batch, self.frame_layout, tuple(self.steps), placed, results, more)
 
 
 def _region(cleared: bool) -> Region:

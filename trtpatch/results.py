@@ -64,6 +64,18 @@ class Results(Sequence[Any]):
         for raw, _ in self._batches:
             raw.host()
 
+    def arrays(self) -> list[dict[str, Any]]:
+        """Each batch's result tensors as NumPy arrays, waiting for them.
+
+        Returns:
+            For each batch, name to array: the fields of the result's port, such as
+            `detections_boxes` `[N, M, 4]` float32, and the outputs of patches that no later patch
+            takes, such as a `histogram` `[N, C]` of your own. Rows of unused places of a batch are
+            there as well. Tensors that stay on the GPU until they are looked at, such as masks, may
+            be left out.
+        """
+        return [dict(raw.host()) for raw, _ in self._batches]
+
     def device(self, *, stream: int | None = None) -> list[dict[str, Any]]:
         """Each batch's result tensors as CuPy arrays on the GPU, without waiting.
 
@@ -76,8 +88,8 @@ class Results(Sequence[Any]):
                 they are then used; CuPy's current one where not given.
 
         Returns:
-            For each batch, field name to array, such as `detections_boxes` `[N, M, 4]` float32;
-            rows past `detections_count` are zero. `trtpatch patches` describes all ports.
+            For each batch, the same as `arrays`, and those that stay on the GPU; rows past
+            `detections_count` are zero.
 
         Raises:
             InputError: the pipeline does not run on a GPU.

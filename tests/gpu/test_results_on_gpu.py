@@ -7,7 +7,9 @@ import scipy.special
 
 import trtpatch
 from tests.cleared import counted_input, counted_result
+from tests.histogram import add_histogram
 from tests.ort import test_labels as models
+from tests.reloads import PICTURE, Project
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.engines.recorded import RecordedFrame, save_recording
@@ -140,3 +142,15 @@ def test_classes_of_a_picture(tmp_path):
 @pytest.mark.parametrize("counted", [counted_result, counted_input])
 def test_what_is_counted_upwards_is_cleared_before_each_frame(tmp_path, counted):
     assert counted(tmp_path, "gpu") == [[1], [1]]
+
+
+def test_the_output_of_a_patch_of_ones_own(tmp_path):
+    project = Project(tmp_path)
+    add_histogram(project)
+    with trtpatch.load(project.pipeline, executor="gpu") as gpu:
+        results = gpu(PICTURE)
+        found, (batch,), (on_gpu,) = results[0], results.arrays(), results.device()
+        expected = np.bincount(found.labels[found.scores > np.float32(0.3)], minlength=3)
+        assert expected.any()
+        np.testing.assert_array_equal(batch["histogram"], [expected])
+        np.testing.assert_array_equal(on_gpu["histogram"].get(), [expected])
