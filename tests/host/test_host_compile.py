@@ -27,6 +27,11 @@ def refused(cubins, text):
     ("code", "column", "message"),
     [
         ("args.out[0] = args.conf;", 24, "has no member named 'conf'"),
+        (
+            "args.out[0] = args.model_W;",
+            24,
+            "known only where a case gives shapes={'model': (H, W)}",
+        ),
         ("args.out[0] = 1", 20, "expected ';'"),
         ("args.out[0] = sigmoid(1.0f);", 19, "'sigmoid'"),
         ("args.out[0] = __shfl_sync(~0u, args, 0).out[0];", 30, "exchange numbers of 4 or 8 bytes"),

@@ -95,6 +95,41 @@ def test_a_mistake_is_told_with_its_place(
         assert abs(found[0].line - line) <= 1
 
 
+CASES = [
+    ('{"score_threshold": 1.0}', '{"score_treshold": 1.0}',
+     "case 'no candidate': there is no parameter 'score_treshold'. Did you mean 'score_thr"),
+    ('"80 classes", {"head": ', '"80 classes", {"haed": ',
+     "case '80 classes': there is no input 'haed'. Did you mean 'head'?"),
+    ('{"score_threshold": 0.0}', '{"score_threshold": 0.0}, {"modle": (3, 3)}',
+     "case 'all pass': there is no output 'modle'. Did you mean 'model'?"),
+    ('{"score_threshold": 0.0}', '{"score_threshold": 2.0}',
+     "case 'all pass': score_threshold: expected 0.0 to 1.0, found 2.0"),
+    ('{"score_threshold": 1.0}', '{"score_threshold": 1.0}, {"model": (64, 64)}',
+     "case '80 classes' and 5 more: model_W is known only where a case gives shapes={"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), CASES)
+def test_a_case_that_does_not_fit_is_told_at_its_name(
+    old: str, new: str, message: str, folder: Path, catalog: Catalog
+) -> None:
+    edit(folder / "cases.py", old, new)
+    if '"model"' in new:
+        edit(folder / "reference.py", "args.head[n]", "args.head[n] + 0 * args.model_W")
+    found = [one for one in remarks(folder, catalog) if one.rule == "case"]
+    assert message in found[0].message
+    name = message.split("'")[1]
+    assert f'"{name}"' in (folder / "cases.py").read_text().splitlines()[found[0].line - 1]
+
+
+def test_what_all_cases_share_is_told_once(folder: Path, catalog: Catalog) -> None:
+    edit(folder / "patch.yaml", "where: [C >= 1]", "where: [A == 7]")
+    (found,) = remarks(folder, catalog)
+    assert found.message.startswith(
+        "case '80 classes' and all others: 'A == 7' does not hold: A = 300"
+    )
+
+
 @pytest.mark.parametrize("file", ["reference.py", "cases.py", "kernel.cu", "README.md"])
 def test_a_missing_file_is_told(file: str, folder: Path, catalog: Catalog) -> None:
     (folder / file).unlink()

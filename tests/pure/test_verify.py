@@ -9,7 +9,7 @@ import pytest
 from tests.patch_runs import read
 from trtpatch.catalog import Patch
 from trtpatch.errors import VerifyError
-from trtpatch.executors.cpu import load_reference
+from trtpatch.executors.cpu import Args, load_reference
 from trtpatch.verify import compare, load_cases
 
 INF, NAN = np.inf, np.nan
@@ -66,3 +66,11 @@ def test_a_reference_that_ends_the_process(tmp_path):
     (patch.folder / "reference.py").write_text("raise SystemExit(0)")
     with pytest.raises(VerifyError, match="SystemExit: 0"):
         load_reference(patch)
+
+
+def test_a_reference_that_reads_what_there_is_not():
+    args = Args(head=1)
+    with pytest.raises(AttributeError, match=r"no field 'haed'. Did you mean 'head'\?"):
+        _ = args.haed
+    with pytest.raises(AttributeError, match="model_W is known only where a case gives"):
+        _ = args.model_W

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from trtpatch.compiler.includes import place, source_line, without_comments
 from trtpatch.errors import Problem
+from trtpatch.spec.patch import model_size_hint
 
 CHECK = "trtpatch:"  # the file name of a generated check of a kernel, before the kernel's name
 STATIC_SHARED_BYTES = 48 * 1024  # for what a kernel declares; only 'extern' may go beyond
 
+_MODEL_SIZE = re.compile(r"no member (?:named )?['\"](model_[HW])['\"]")
 _HEAD = re.compile(
     r"(?:(?P<file>.+?)\((?P<line>\d+)\)|At end of source): "
     r"(?P<level>(?:catastrophic )?error|warning|note|remark)(?: #\d+-D)?: (?P<message>.*)"
@@ -65,6 +67,12 @@ class Remark:
 
     error: bool
     problem: Problem
+
+
+def with_hint(message: str) -> str:
+    """What a compiler says, and of a member that not every `Args` has, when there is one."""
+    match = _MODEL_SIZE.search(message)
+    return f"{message}: {model_size_hint(match[1])}" if match else message
 
 
 def kernels(log: str) -> tuple[Kernel, ...]:
@@ -234,5 +242,5 @@ def _remark(heads: Sequence[re.Match[str]], below: Sequence[str], text: str) -> 
         column = len(source) - len(source.lstrip()) + 1
         below = [f"  {source}", *below]
     message = _DEFAULT_DEVICE.sub("Write __device__ before it.", heads[0]["message"])
-    problem = Problem(file, line, column, "\n".join([message, *below]))
+    problem = Problem(file, line, column, "\n".join([with_hint(message), *below]))
     return Remark("error" in heads[0]["level"], problem)

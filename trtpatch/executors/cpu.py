@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType, ModuleType, SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 
@@ -12,8 +13,20 @@ from trtpatch.catalog import Patch
 from trtpatch.errors import VerifyError
 from trtpatch.executors.walker import HostWalker
 from trtpatch.plan import PatchStep
+from trtpatch.spec.patch import FRAMEWORK_SIZES, model_size_hint
+from trtpatch.spec.validate import nearest
 
-Reference = Callable[[SimpleNamespace], None]
+
+class Args(SimpleNamespace):
+    """What a reference takes; a name that it lacks is told."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = nearest(name, vars(self))
+        hint = f" {model_size_hint(name)}" if name in FRAMEWORK_SIZES else known
+        raise AttributeError(f"args has no field {name!r}.{hint}")
+
+
+Reference = Callable[[Args], None]
 
 
 class CpuExecutor(HostWalker):
@@ -24,7 +37,7 @@ class CpuExecutor(HostWalker):
     def bind_patch(self, step: PatchStep) -> Callable[[], None]:
         """The patch's reference, bound to the plan's arrays."""
         reference = load_reference(step.patch)
-        args = SimpleNamespace(**step.sizes, **step.params)
+        args = Args(**step.sizes, **step.params)
         for tensor in step.tensors:
             arrays = tuple(self.arrays[buffer] for buffer in tensor.buffers)
             setattr(args, tensor.name, arrays if tensor.grouped else arrays[0])

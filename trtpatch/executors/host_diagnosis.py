@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trtpatch.compiler.diagnosis import CHECK
+from trtpatch.compiler.diagnosis import CHECK, with_hint
 from trtpatch.compiler.includes import place, without_comments
 from trtpatch.errors import CompileError, Problem
 from trtpatch.unit import Unit
@@ -99,6 +99,7 @@ def _problems(stderr: str) -> Iterator[Problem]:
                     waiting = ""
         elif error := _ERROR.match(line):
             message = re.sub(r"\{anonymous\}::|\(anonymous namespace\)::", "", error["message"])
+            message = with_hint(message)
             if not _is_ours(error["file"]):
                 yield Problem(error["file"], int(error["line"]), int(error["column"] or 0), message)
             elif context:  # gcc says first where it comes from, clang afterwards

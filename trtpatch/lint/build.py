@@ -1,40 +1,27 @@
-"""What the compilers at hand say of a kernel, for the sizes of its first case."""
+"""What the compilers at hand say of a kernel, for the sizes of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from trtpatch.catalog import Patch
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError, TrtpatchError
+from trtpatch.errors import CompileError
 from trtpatch.lint.kernel_text import KernelText
 from trtpatch.lint.remarks import Remark
+from trtpatch.plan import PatchStep
 from trtpatch.unit import Unit, make_unit
-from trtpatch.verify.cases import Case, plan_case
 
 ARCH = "sm_75"
 """The oldest architecture that patches are for."""
 
 
-def compile_first(
-    patch: Patch, text: KernelText, cases: Sequence[Case], cubins: Cubins
-) -> Iterator[Remark | str]:
+def compile_step(step: PatchStep, text: KernelText, cubins: Cubins) -> Iterator[Remark | str]:
     """Compile for the host and for a GPU.
 
     Yields:
         Remarks; and, as text, what could not be tried and why.
     """
-    unit = None
-    for case in cases:
-        try:
-            unit = make_unit(next(plan_case(patch, case).patch_steps))
-            break
-        except TrtpatchError as error:
-            name = str(patch.folder / "cases.py")
-            yield Remark("case", "error", name, 0, 0, f"case {case.name!r}: {error}")
-    if unit is None:
-        yield "not compiled: no case gives sizes to compile for"
-        return
+    unit = make_unit(step)
     known = set()
     for compiler in (_host, _nvrtc):
         for one in compiler(unit, text, cubins):

@@ -63,13 +63,29 @@ def _reference(patch: Patch, path: Path) -> Iterator[Remark]:
         message = f"there is no function {patch.name}(args), the reference of {patch.name}.{hint}"
         yield Remark("reference", "error", str(path), 1, 1, message)
     known = {name for name in field_names(patch) if not name.endswith("_t")}
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-            continue
-        if node.value.id == "args" and node.attr not in known:
+    for node in _read(tree):
+        if node.attr not in known:
             message = f"args has no field {node.attr!r}.{choose(node.attr, known)}"
             place = str(path), node.lineno, node.col_offset + 1
             yield Remark("unknown-field", "error", *place, message)
+
+
+def _read(tree: ast.Module) -> Iterator[ast.Attribute]:
+    """Every `args.name`."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        if node.value.id == "args":
+            yield node
+
+
+def reference_reads(patch: Patch) -> set[str]:
+    """The fields of `args` that the reference names; none where it cannot be read."""
+    try:
+        tree = ast.parse((patch.folder / "reference.py").read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    return {node.attr for node in _read(tree)}
 
 
 def field_names(patch: Patch) -> frozenset[str]:

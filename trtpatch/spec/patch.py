@@ -17,6 +17,12 @@ from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
 FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
 """Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
 
+
+def model_size_hint(name: str) -> str:
+    """Where `model_H` or `model_W` comes from, for who finds that there is none."""
+    return f"{name} is known only where a case gives shapes={{'model': (H, W)}}"
+
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 Scalar = Union[bool, int, float, str]
