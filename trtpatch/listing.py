@@ -12,6 +12,7 @@ from trtpatch.errors import MatchError
 from trtpatch.match import match
 from trtpatch.spec.dims import format_shape
 from trtpatch.spec.patch import TensorSpec
+from trtpatch.spec.ports import PORTS
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,42 @@ def _tensor(spec: TensorSpec | str) -> str:
         return spec
     levels = f", one a level of {', '.join(spec.levels)}" if spec.levels else ""
     return f"{'|'.join(spec.dtype)} {format_shape(spec.shape)}{levels}"
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """A port, and which kinds of patches meet at it.
+
+    Attributes:
+        tensors: the name in `Args` to element type and shape, and what the elements are.
+        result: whether the pipeline's caller gets it.
+        given_by, taken_by: kinds.
+    """
+
+    name: str
+    help: str
+    tensors: Mapping[str, tuple[str, str]]
+    result: bool
+    given_by: tuple[str, ...]
+    taken_by: tuple[str, ...]
+
+
+def describe_ports(patches: Sequence[PatchReport]) -> list[PortReport]:
+    """Every port as plain data, and which kinds of the given patches meet at it."""
+    return [
+        PortReport(
+            name=port.name,
+            help=port.help,
+            tensors={
+                field: (f"{one.dtype} {format_shape(one.shape)}", one.help)
+                for field, one in port.fields()
+            },
+            result=port.result,
+            given_by=tuple(sorted({p.kind for p in patches if port.name in p.outputs})),
+            taken_by=tuple(sorted({p.kind for p in patches if port.name in p.inputs})),
+        )
+        for port in PORTS.values()
+    ]
 
 
 @dataclass(frozen=True)

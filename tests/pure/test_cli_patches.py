@@ -1,6 +1,7 @@
 """`trtpatch patches`: the registry as it is, and the mistakes of contracts in their places."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.testing import Result
 
 from tests.command import invoke
 from trtpatch import builtin
+from trtpatch.spec.ports import AXES, PORTS
 
 CONTRACTS = {
     path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -58,6 +60,33 @@ def test_every_rule_is_listed_and_one_is_shown() -> None:
     one = json.loads(patches("--rules", RULES[0]["name"], "--json").stdout)
     assert one["chain"] == RULES[0]["chain"]
     assert one["place"].startswith(str(builtin.registry_file()))
+
+
+def test_ports_are_described() -> None:
+    text = patches("--ports").stdout
+    for port in PORTS.values():
+        assert port.help in text
+        for field, tensor in port.fields():
+            (line,) = (one for one in text.splitlines() if one.startswith(f"  {field} "))
+            assert tensor.dtype in line
+            assert tensor.help in line
+    assert re.search(r"^decode +candidates$", text, re.MULTILINE)
+    assert re.search(r"^select +candidates, geometry +detections$", text, re.MULTILINE)
+
+
+def test_a_port_is_found_by_its_name() -> None:
+    text = patches("detections").stdout
+    assert "detections_boxes" in text
+    assert "candidates_boxes" not in text
+    (one,) = [p for p in json.loads(patches("--ports", "--json").stdout) if p["name"] == "masks"]
+    assert one == json.loads(patches("masks", "--json").stdout)
+    assert one["given_by"] == ["mask"]
+    assert "Did you mean 'masks'?" in patches("--ports", "mask", code=2).stderr
+
+
+def test_every_axis_of_a_port_has_a_meaning() -> None:
+    tensors = [one for port in PORTS.values() for one in port.tensors if not one.ragged]
+    assert {axis for one in tensors for axis in one.shape if isinstance(axis, str)} == AXES.keys()
 
 
 def test_a_registry_of_ones_own() -> None:

@@ -13,25 +13,31 @@ from trtpatch.cli.registries import registries
 if TYPE_CHECKING:
     from trtpatch.catalog import Catalog
     from trtpatch.errors import Problem
-    from trtpatch.listing import PatchReport, RuleReport
+    from trtpatch.listing import PatchReport, PortReport, RuleReport
 
 
 @click.command()
 @click.argument("name", required=False)
 @registries
 @click.option("--rules", is_flag=True, help="List the rules instead.")
+@click.option("--ports", is_flag=True, help="Describe the ports at which patches meet instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
-def command(name: str | None, registries: tuple[Path, ...], rules: bool, as_json: bool) -> None:
-    """List all patches, or show everything about NAME.
+def command(
+    name: str | None, registries: tuple[Path, ...], rules: bool, ports: bool, as_json: bool
+) -> None:
+    """List all patches, or show everything about NAME, a patch or a port.
 
     With --rules, list which chain of patches goes with which engine, or show the rule NAME.
     """
     from trtpatch.catalog import Catalog
     from trtpatch.cli import tables
+    from trtpatch.spec.ports import PORTS
 
     catalog = Catalog(registries)
     if rules:
         _rules(catalog, name, as_json)
+    elif ports or (name in PORTS and name not in catalog.names):
+        _ports(catalog, name, as_json)
     elif name is None:
         patches = _read_all(catalog)
         tables.echo_json(patches) if as_json else _show_list(patches)
@@ -67,6 +73,7 @@ def _show_list(patches: list[PatchReport]) -> None:
         ("name", "kind", "summary"), [(patch.name, patch.kind, patch.summary) for patch in rows]
     )
     click.echo("\nInputs, outputs and parameters of one: trtpatch patches NAME")
+    click.echo("What the ports are that they meet at: trtpatch patches --ports")
 
 
 def _show_patch(patch: PatchReport) -> None:
@@ -98,6 +105,65 @@ def _show_patch(patch: PatchReport) -> None:
             for param in patch.params
         ],
     )
+
+
+def _ports(catalog: Catalog, name: str | None, as_json: bool) -> None:
+    from trtpatch.cli import tables
+    from trtpatch.errors import MatchError
+    from trtpatch.listing import describe_ports
+    from trtpatch.spec.ports import AXES, PORTS
+    from trtpatch.spec.validate import choose
+
+    if name is not None and name not in PORTS:
+        raise MatchError(f"no port is called {name!r}.{choose(name, PORTS)}")
+    patches = _read_all(catalog)
+    reports = [one for one in describe_ports(patches) if name in (None, one.name)]
+    if as_json:
+        tables.echo_json(reports[0] if name else reports)
+        return
+    for report in reports:
+        _show_port(report)
+    axes = [(axis, text) for axis, text in AXES.items()]
+    tables.echo_table(("axis", ""), axes)
+    if name is None:
+        click.echo()
+        _show_kinds(patches)
+
+
+def _show_port(port: PortReport) -> None:
+    from trtpatch.cli import tables
+
+    tables.echo_title(f"{port.name}{'  a result' if port.result else ''}")
+    click.echo(port.help)
+    rows = [(field, form, text) for field, (form, text) in port.tensors.items()]
+    rows += [("given by", ", ".join(port.given_by), ""), ("taken by", ", ".join(port.taken_by), "")]
+    tables.echo_table(("", "", ""), [row for row in rows if row[1]], headed=False, indent=2)
+    click.echo()
+
+
+def _show_kinds(patches: list[PatchReport]) -> None:
+    """What patches of a kind have in common, for one to stand in for another."""
+    from trtpatch.cli import tables
+
+    kinds: dict[str, list[PatchReport]] = {}
+    for patch in patches:
+        kinds.setdefault(patch.kind, []).append(patch)
+    rows = []
+    for kind, members in sorted(kinds.items()):
+        sides = (
+            [_ports_of(one.inputs) for one in members],
+            [_ports_of(one.outputs) for one in members],
+        )
+        shared = [
+            ", ".join(name for name in side[0] if all(name in one for one in side))
+            for side in sides
+        ]
+        rows.append((kind, *shared))
+    tables.echo_table(("kind", "takes", "gives"), rows)
+
+
+def _ports_of(tensors: Mapping[str, str]) -> list[str]:
+    return [name for name, form in tensors.items() if form == "port"]
 
 
 def _range(param: Mapping[str, Any]) -> str:
