@@ -68,6 +68,7 @@ MISTAKES = [
      "no kernel 'decode_exmple'. Did you mean 'decode_example'?"),
     ("patch.yaml", "block: 128", "block: [32, 4]", "cover", "never reads threadIdx.y"),
     ("patch.yaml", "block: 128", "per_thread: 7, block: 128", "cover", "the number 7 is nowhere"),
+    ("patch.yaml", "block: 128", "block: 2048", "block", "a block of 2048 threads; at most 1024"),
     ("patch.yaml", "[N, A, 4 + C]", "[N, A, B + C]", "size", "leaves B and C open"),
     ("patch.yaml", "over: [N, A]", "over: [N, B]", "size", "nothing decides B"),
     ("patch.yaml", "candidates_boxes: exact, ", "", "tolerance",
@@ -120,6 +121,25 @@ def test_a_case_that_does_not_fit_is_told_at_its_name(
     assert message in found[0].message
     name = message.split("'")[1]
     assert f'"{name}"' in (folder / "cases.py").read_text().splitlines()[found[0].line - 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("over: [N, A]", "over: [N, B]"),
+        ("block: 128", "block: 2048"),
+        ("shape: [N, A, 4 + C]", "shape: [N, Q, 4 + C]"),
+    ],
+)
+def test_cases_do_not_repeat_what_is_wrong_with_the_contract(
+    old: str, new: str, folder: Path, catalog: Catalog
+) -> None:
+    line = edit(folder / "patch.yaml", old, new)
+    every = remarks(folder, catalog)
+    assert not [str(one) for one in every if one.rule == "case"]
+    assert Path(every[0].file).name == "patch.yaml"
+    assert every[0].rule in ("size", "block")
+    assert abs(every[0].line - line) <= 2  # an axis of an output is told there
 
 
 def test_what_all_cases_share_is_told_once(folder: Path, catalog: Catalog) -> None:

@@ -97,8 +97,9 @@ def _compile(
         yield "not compiled: no case gives sizes to compile for"
         return
     places = {(remark.file, remark.line) for remark in remarks}
+    nameless = any(one.rule == "entry" and one.severity == "error" for one in remarks)
     for one in compile_step(step, text, cubins):
         if isinstance(one, str):
             yield one
-        elif (one.file, one.line) not in places:
+        elif (one.file, one.line) not in places and (one.line or not nameless):
             remarks.append(one)

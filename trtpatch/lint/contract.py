@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from trtpatch import builtin
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.errors import TrtpatchError
+from trtpatch.launches import MAX_BLOCK_THREADS
 from trtpatch.lint.remarks import Remark, Severity, at
 from trtpatch.spec.expressions import Expression
 from trtpatch.spec.patch import FRAMEWORK_SIZES, LaunchSpec, TensorSpec
@@ -118,12 +120,7 @@ def _sizes(patch: Patch) -> Iterator[Remark]:
                 known |= {f"{name}_count"} if tensor.levels else set()
                 written += [((side, name, "shape", i), dim) for i, dim in enumerate(tensor.shape)]
             elif side == "inputs":
-                known |= {
-                    axis
-                    for one in PORTS[name].tensors
-                    for axis in one.shape
-                    if one.ragged is False and isinstance(axis, str)
-                }
+                known |= _axes(name)
     given = [one for one in written if one[0][0] == "inputs"]
     left = _solve(given, known)
     for where, dim in left:
@@ -138,6 +135,11 @@ def _sizes(patch: Patch) -> Iterator[Remark]:
     for where, dim in _solve(outputs, known):
         yield remark(patch, where, "size", _open(dim, known))
         known |= dim.names
+    for name in spec.outputs.keys() & PORTS.keys():
+        for axis in sorted(_axes(name) - known):
+            message = f"nothing decides axis {axis} of the port {name}: add it to 'sizes'"
+            yield remark(patch, ("outputs", name), "size", message)
+            known.add(axis)
     for index, condition in enumerate(spec.where):
         yield from _unknown(patch, ("where", index), condition, known)
     for name, tensor in spec.scratch.items():
@@ -147,6 +149,12 @@ def _sizes(patch: Patch) -> Iterator[Remark]:
         for key, dims in _dims(launch):
             for position, dim in enumerate(dims):
                 yield from _unknown(patch, ("launch", index, key, position), dim, known)
+
+
+def _axes(port: str) -> set[str]:
+    """The letters in the shapes of a port."""
+    shapes = (one.shape for one in PORTS[port].tensors if not one.ragged)
+    return {axis for shape in shapes for axis in shape if isinstance(axis, str)}
 
 
 def _dims(launch: LaunchSpec) -> Iterator[tuple[str, Sequence[Expression]]]:
@@ -207,6 +215,10 @@ def _blocks(patch: Patch) -> Iterator[Remark]:
                 " others would do the same work again"
             )
             yield remark(patch, ("launch", index, "block"), "cover", message)
+        threads = math.prod(int(dim.text) for dim in launch.block if dim.text.isdecimal())
+        if threads > MAX_BLOCK_THREADS:
+            message = f"a block of {threads} threads; at most {MAX_BLOCK_THREADS} are allowed"
+            yield remark(patch, ("launch", index, "block"), "block", message)
 
 
 def _tolerances(patch: Patch) -> Iterator[Remark]:

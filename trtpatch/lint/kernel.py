@@ -56,7 +56,7 @@ def _entries(patch: Patch, text: KernelText) -> Iterator[Remark]:
             yield remark(patch, ("launch", index, "entry"), "entry", message)
     launched = {launch.entry for launch in patch.spec.launch}
     for name, kernel in kernels.items():
-        offset = kernel.body_start
+        offset = kernel.start + kernel.header.index("__global__")
         if name not in launched:
             message = f"kernel {name} is launched by no 'launch' of patch.yaml"
             yield _remark(text, offset, "entry", message, "warning")

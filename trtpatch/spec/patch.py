@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.dtypes import Dtype
 from trtpatch.spec.ports import PORTS, FrameLayout
-from trtpatch.spec.validate import AlsoWritten, Schema, choose, nearest
+from trtpatch.spec.validate import AlsoWritten, MisplacedError, Schema, choose, nearest
 
 FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
 """Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
@@ -238,17 +238,20 @@ class PatchSpec(Schema):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"name {twice[0]!r} is used twice; the kernel's Args has one of each")
-        for name, spec in (*self.inputs.items(), *self.outputs.items()):
-            if (spec == "port") != (name in PORTS):
-                raise ValueError(
-                    f"{name!r}: a port is written '{name}: port'."
-                    if name in PORTS
-                    else f"{name!r} is no port.{choose(name, PORTS)}"
-                )
+        for side, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
+            for name, spec in tensors.items():
+                if (spec == "port") != (name in PORTS):
+                    raise MisplacedError(
+                        (side, name),
+                        f"{name!r}: a port is written '{name}: port'."
+                        if name in PORTS
+                        else f"{name!r} is no port.{choose(name, PORTS)}",
+                    )
         outputs = self.fields(self.outputs)
         for name in self.tolerance:
             if name not in outputs:
-                raise ValueError(f"tolerance for {name!r}, no output.{choose(name, outputs)}")
+                message = f"tolerance for {name!r}, no output.{choose(name, outputs)}"
+                raise MisplacedError(("tolerance", name), message)
         return self
 
     def fields(self, tensors: dict[str, Any]) -> tuple[str, ...]:

@@ -22,6 +22,18 @@ class Schema(BaseModel):
     )
 
 
+class MisplacedError(ValueError):
+    """A mistake that a check of a whole mapping finds at one of its keys.
+
+    Attributes:
+        where: the way to that key.
+    """
+
+    def __init__(self, where: Location, message: str) -> None:
+        self.where = where
+        super().__init__(message)
+
+
 S = TypeVar("S", bound=Schema)
 
 
@@ -94,7 +106,10 @@ def _problem(schema: type[Schema], document: Document, error: Any) -> Problem:
         hint = nearest(str(found), expected.replace("'", "").replace(" or ", ", ").split(", "))
         return document.problem(where, f"expected {expected}, found {_shown(found)}.{hint}")
     if kind == "value_error":
-        return document.problem(where, str(error["ctx"]["error"]))
+        mistake = error["ctx"]["error"]
+        if isinstance(mistake, MisplacedError):
+            return document.problem((*where, *mistake.where), str(mistake), at_key=True)
+        return document.problem(where, str(mistake))
     message = error["msg"].removeprefix("Input should be ")
     if kind in ("model_type", "dict_type"):
         keys = _fields_at(schema, error["loc"])
