@@ -155,6 +155,11 @@ class Pipeline:
             found = [(step, s) for step, s in self.plan.settings if s.name == name]
             if not found:
                 known = {setting.name for _, setting in self.plan.settings}
+                if any(name in step.params for step in self.plan.patch_steps):
+                    raise InputError(
+                        f"no runtime parameter {name!r}: it is compiled in, so give it in the"
+                        f" pipeline file. At runtime: {', '.join(sorted(known)) or 'none'}"
+                    )
                 raise InputError(f"no runtime parameter {name!r}.{choose(name, known)}")
             for step, setting in found:
                 try:

@@ -78,7 +78,11 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
         )
     models = _models()
     if kind not in models:
-        raise InputError(f"there is no kind {kind!r} of patches.{choose(kind, models)}")
+        hint = choose(kind, models)
+        raise InputError(
+            f"there is no kind {kind!r} of patches.{hint} For a kind of your own start from the"
+            " nearest of these, and change 'kind' in its patch.yaml"
+        )
     folder = patches / name
     if folder.exists():
         raise InputError(f"{folder}: is there already; nothing was changed")

@@ -43,6 +43,11 @@ def test_a_good_patch_has_no_remark(folder: Path, cubins: Cubins) -> None:
     ("old", "new", "said"),
     [
         ("Best best;", "Best best = nothing;", "nothing"),
+        (
+            "> *args.score_threshold",
+            "> args.score_threshold",
+            "; score_threshold is a runtime parameter: read it as *args.score_threshold",
+        ),
         ("Best best;", 'Best best; asm volatile("");', "inline PTX cannot be used on the host"),
     ],
 )

@@ -73,7 +73,8 @@ class Shell:
     def edit(self, diff: str) -> None:
         for section in re.split(r"^--- ", diff, flags=re.MULTILINE)[1:]:
             name, _, body = section.partition("\n")
-            for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", body, re.MULTILINE):
+            for before, added in re.findall(r"((?:^[- ].*\n)+)((?:^\+.*\n)+)", body, re.MULTILINE):
+                old, new = before, "".join(re.findall(r"^ .*\n", before, re.MULTILINE)) + added
                 file = self.folder / name
                 text = file.read_text()
                 assert text.count(_without_marks(old)) == 1, old
@@ -81,7 +82,7 @@ class Shell:
 
 
 def _without_marks(lines: str) -> str:
-    return re.sub(r"^[-+]", "", lines, flags=re.MULTILINE)
+    return re.sub(r"^[-+ ]", "", lines, flags=re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_a_runtime_parameter_is_set(folder: Path) -> None:
         ("score_threshold", "expected a name and a number"),
         ("pre_nms_topk=1.5", "expected a whole number"),
         ("max_detections=301", "room for 300, found 301. Give 'max_detections: 301' in the pipel"),
-        ("class_aware=1", "no runtime parameter"),
+        ("class_aware=1", "'class_aware': it is compiled in, so give it in the pipeline file. At"),
         ("self=1", "no runtime parameter 'self'"),
     ],
 )

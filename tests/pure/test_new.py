@@ -87,6 +87,7 @@ def test_a_registry_that_is_there_is_left_alone() -> None:
     ("name", "kind", "message"),
     [
         ("decode_mine", "decoed", "no kind 'decoed' of patches. Did you mean 'decode'?"),
+        ("hist", "histogram", "For a kind of your own start from the nearest of these"),
         ("Decode-Mine", "decode", "'Decode-Mine' is no name for a patch"),
         ("../mine", "decode", "is no name for a patch"),
         ("there", "decode", "is there already"),

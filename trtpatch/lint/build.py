@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError
+from trtpatch.compiler.includes import source_line
+from trtpatch.errors import CompileError, Problem
 from trtpatch.lint.kernel_text import KernelText
 from trtpatch.lint.remarks import Remark
 from trtpatch.plan import PatchStep
-from trtpatch.unit import Unit, make_unit
+from trtpatch.unit import Unit, author_text, make_unit
 
 ARCH = "sm_75"
 """The oldest architecture that patches are for."""
@@ -52,7 +54,11 @@ def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | st
     try:
         nvrtc.load()
     except CompileError as error:
-        yield f"not compiled for a GPU: {error}"
+        yield (
+            "not compiled for a GPU, which alone finds some mistakes, such as a helper without"
+            " __device__, and needs none: pip install nvidia-cuda-nvrtc cuda-pathfinder."
+            f" ({error})"
+        )
         return
     try:
         cubin_for(unit, arch=ARCH, cubins=cubins)
@@ -60,9 +66,20 @@ def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | st
         yield from _remarks(error, text)
 
 
+def _hint(problem: Problem, text: KernelText) -> str:
+    """Which runtime parameter the line takes for a number."""
+    line = source_line(author_text(text.patch), problem.file, problem.line)
+    for name, spec in text.patch.spec.params.items():
+        if spec.runtime and re.search(rf"(?<!\*)(?<!\* )\b\w+\.{name}\b(?!\s*\[)", line):
+            return f"; {name} is a runtime parameter: read it as *args.{name}"
+    return ""
+
+
 def _remarks(error: CompileError, text: KernelText) -> Iterator[Remark]:
     for problem in error.problems:
         place = text.path(problem.file), problem.line, problem.column
-        yield Remark("compile", "error", *place, problem.message)
+        said, newline, below = problem.message.partition("\n")
+        message = f"{said}{_hint(problem, text)}{newline}{below}"
+        yield Remark("compile", "error", *place, message)
     if not error.problems:
         yield Remark("compile", "error", str(text.patch.kernel), 0, 0, str(error))
