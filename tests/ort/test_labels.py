@@ -17,10 +17,9 @@ from trtpatch.errors import InputError
 
 SIZE = (64, 96)
 CLASSES = 7
-RANDOM = np.random.default_rng(0)
 SCORES = 1e-4
 """Logits of some 50, summed up in another order, differ by a few ulps of 4e-6; scores follow."""
-WEIGHTS = RANDOM.normal(0, 4, (CLASSES, 3, 5, 5)).astype(np.float32)
+WEIGHTS = np.random.default_rng(0).normal(0, 4, (CLASSES, 3, 5, 5)).astype(np.float32)
 
 
 def save(path, nodes, outputs, **constants):
@@ -83,7 +82,9 @@ def write_pipeline(model, patch, *, frame="rgb", **params):
 
 
 def picture(height, width):
-    smooth = Image.fromarray(RANDOM.integers(0, 256, (9, 13, 3), dtype=np.uint8))
+    smooth = Image.fromarray(
+        np.random.default_rng((height, width)).integers(0, 256, (9, 13, 3), dtype=np.uint8)
+    )
     return np.asarray(smooth.resize((width, height), Image.Resampling.BICUBIC))
 
 
@@ -140,7 +141,9 @@ def picture_as_the_model_gets_it(pixels):
 @pytest.mark.parametrize("executor", ["cpu", "host"])
 def test_a_pipeline_takes_video_as_it_is_decoded(tmp_path, executor):
     model = classifier(tmp_path / "model.onnx")
-    frames = RANDOM.integers(16, 236, (2, SIZE[0] * 3 // 2, SIZE[1]), dtype=np.uint8)
+    frames = np.random.default_rng(0).integers(
+        16, 236, (2, SIZE[0] * 3 // 2, SIZE[1]), dtype=np.uint8
+    )
     with trtpatch.load(
         write_pipeline(model, "classify_topk", frame="nv12"), executor=executor
     ) as pipeline:
