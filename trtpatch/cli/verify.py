@@ -50,7 +50,7 @@ _SHOWN = 5
     is_flag=True,
     help="Also run under Address- and UndefinedBehaviorSanitizer and look for races on the host,"
     " and under compute-sanitizer on a GPU: a patch's own cases, and on the host one made-up case"
-    " of each form.",
+    " of each form and all that fail.",
 )
 @click.option("--case", "only", metavar="TEXT", default="", help="Only cases with it in the name.")
 @registries

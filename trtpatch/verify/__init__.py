@@ -161,12 +161,14 @@ def _on_host(
     if effort.sanitize:
         for group in groups.values():
             group += [*_to_sanitize(group)]
-    failed = set()
+    failed: set[tuple[str, str]] = set()
     with Workers(effort.workers or os.cpu_count() or 1, cubins) as workers:
         for outcome in workers.run([*groups.values()]):
             yield outcome
             if outcome.status == "failed":
                 failed.add((outcome.patch, outcome.case))
+        if effort.sanitize:
+            yield from workers.run([_failed_made(group, failed) for group in groups.values()])
         for patch in patches:
             mine = [check.case for check in checks if check.patch is patch]
             own = [case for case in mine if not is_generated(case)]
@@ -182,6 +184,16 @@ def _to_sanitize(group: Sequence[Check]) -> Iterator[Check]:
         made += is_generated(check.case)
         if not is_generated(check.case) or made == 1:
             yield replace(check, where="host sanitized")
+
+
+def _failed_made(group: Sequence[Check], failed: set[tuple[str, str]]) -> list[Check]:
+    """The made-up cases of a unit that failed, to be sanitized if they were not."""
+    sanitized = {check.case.name for check in group if check.where == "host sanitized"}
+    return [
+        replace(check, where="host sanitized")
+        for check in group
+        if check.case.name not in sanitized and (check.patch.name, check.case.name) in failed
+    ]
 
 
 def _smallest(

@@ -18,6 +18,9 @@ Random = np.random.Generator
 SPECIAL = (0.0, -0.0, 1.0, 1e-40, 6e4, -6e4, np.inf, -np.inf, np.nan)
 """Numbers that are put among ordinary ones: both zeros, a subnormal, large ones of float16, ..."""
 
+HARD = (np.inf, np.nan, 6e4)
+"""Of these, the ones that most often show a fault: what is made an integer, or an index."""
+
 _SIDE = 96
 """Largest side of a made-up picture, in pixels."""
 

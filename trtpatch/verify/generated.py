@@ -21,7 +21,15 @@ from trtpatch.spec.patch import TensorSpec
 from trtpatch.spec.ports import PORTS
 from trtpatch.unit import make_unit
 from trtpatch.verify.cases import Case, as_group, engine_tensors, plan_case
-from trtpatch.verify.contents import SPECIAL, STYLES, engine_tensor, frames, keep_in_frame, port
+from trtpatch.verify.contents import (
+    HARD,
+    SPECIAL,
+    STYLES,
+    engine_tensor,
+    frames,
+    keep_in_frame,
+    port,
+)
 from trtpatch.verify.forms import Form, form_of
 from trtpatch.verify.variations import MAX_ELEMENTS, Draw, baked, draw_form, draw_value
 
@@ -37,7 +45,7 @@ def is_generated(case: Case) -> bool:
 
 
 def generate(patch: Patch, own: Sequence[Case], *, count: int, seed: int) -> list[Case]:
-    """Make up cases.
+    """Make up cases; the first of each form has numbers in it that no integer holds.
 
     Args:
         patch: whose contract they fit.
@@ -51,10 +59,13 @@ def generate(patch: Patch, own: Sequence[Case], *, count: int, seed: int) -> lis
     made: list[Case] = []
     forms = _forms(patch, own, count=count, seed=seed)
     for index, form in enumerate(forms):
-        enough = count * (index + 1) // len(forms)
+        before, enough = (count * one // len(forms) for one in (index, index + 1))
 
-        def add_case(draw: Draw, form: Form = form, enough: int = enough) -> bool:
-            case = _draw_case(draw, patch, form, len(made) + 1)
+        def add_case(
+            draw: Draw, form: Form = form, before: int = before, enough: int = enough
+        ) -> bool:
+            hard = HARD if len(made) == before else ()
+            case = _draw_case(draw, patch, form, len(made) + 1, special=hard)
             if len(made) < enough and not _is_known(case, made):
                 made.append(case)
             return len(made) == enough
@@ -180,12 +191,15 @@ def _key(patch: Patch, form: Form) -> str:
     return make_unit(step).text
 
 
-def _draw_case(draw: Draw, patch: Patch, form: Form, number: int) -> Case:
+def _draw_case(
+    draw: Draw, patch: Patch, form: Form, number: int, *, special: Sequence[float] = ()
+) -> Case:
+    """A case of a form; with special numbers that are drawn too, where they are not given."""
     from hypothesis import strategies as st
 
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     style = draw(st.sampled_from(list(STYLES)))
-    special = draw(st.lists(st.sampled_from(SPECIAL), max_size=3))
+    special = special or draw(st.lists(st.sampled_from(SPECIAL), max_size=3))
     tensors = engine_tensors(patch)
     shifts = {name: draw(st.integers(0, 3)) for name in tensors}
     offsets = {name: shift for name, shift in shifts.items() if shift}
