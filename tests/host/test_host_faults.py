@@ -51,6 +51,17 @@ def test_a_barrier_against_a_warp_call(bench):
     )
 
 
+def test_dynamic_shared_memory_past_what_the_launch_asks_for(bench):
+    text = KERNEL + "extern __shared__ int all[];\nall[threadIdx.x] = 1;\n}"
+    out = np.zeros(1, np.float32)
+    bench.run(text, shared_bytes=128, out=out)
+    for asked in (0, 32):
+        message = f"writes byte {asked} of dynamic shared memory; .* asks for {asked} bytes"
+        with pytest.raises(LaunchError, match=message) as caught:
+            bench.run(text, shared_bytes=asked, out=out)
+        assert caught.value.kind == "out-of-bounds"
+
+
 def test_a_shuffle_of_some_lanes_with_a_mask_of_all(bench):
     body = "if (threadIdx.x < 16)\nargs.out[0] = __shfl_down_sync(0xffffffffu, 1.0f, 1);"
     fault(bench, body, at="__shfl", kind="mask", match="lanes 0xffff0000, which have returned")

@@ -81,6 +81,24 @@ def test_a_wrong_kernel(old: str, new: str, message: str, folder: Path, cubins: 
     assert message in wrong(folder, cubins)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('extern "C" __global__', "__global__", 'is not extern "C"'),
+        ('extern "C" __global__', "", "kernel.cu has no kernel 'decode_example'"),
+        ("Best best;", "extern __shared__ int x[]; Best best; x[0] = 1;", "in 'shared'"),
+    ],
+    ids=["C", "global", "shared"],
+)
+def test_a_kernel_that_no_gpu_could_start(
+    old: str, new: str, message: str, folder: Path, cubins: Cubins
+) -> None:
+    edit(folder / "kernel.cu", old, new)
+    first = outcomes(folder, cubins, Effort(shuffles=0, generated=0, only="one anchor"))[0]
+    assert (first.case, first.status) == ("trtpatch check", "failed")
+    assert message in "\n".join(first.wrong)
+
+
 def test_what_is_left_from_one_walk_to_the_next(folder: Path, cubins: Cubins) -> None:
     edit(folder / "patch.yaml", "where: [C >= 1]", "scratch: {seen: {dtype: int32, shape: [N]}}")
     edit(folder / "kernel.cu", "const bool above", "if (anchor == 0) args.seen[image] += 1;\n"

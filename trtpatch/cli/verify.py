@@ -104,7 +104,7 @@ def command(
     )
     outcomes: list[Outcome] = []
     with _progress() as show:
-        for outcome in verify(chosen, names, effort=how):
+        for outcome in verify(chosen, names, effort=how, catalog=catalog):
             outcomes.append(outcome)
             show(outcome, len(outcomes))
     if as_json:

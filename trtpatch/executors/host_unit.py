@@ -24,7 +24,8 @@ class LaunchError(TrtpatchError):
     """A kernel did what ends a launch on a GPU, or what CUDA leaves undefined.
 
     Attributes:
-        kind: `divergence`, `mask`, `width`, `alignment`, `null`, `division`, `assert` or `trap`.
+        kind: `divergence`, `mask`, `width`, `alignment`, `null`, `division`, `out-of-bounds` of
+            dynamic shared memory, `assert` or `trap`.
         file, line: where, in the author's file; line 0 where there is no place.
         message: what happened.
     """

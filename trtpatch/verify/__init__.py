@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from trtpatch import executors
-from trtpatch.catalog import Patch
+from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.errors import CompileError, TrtpatchError
 from trtpatch.unit import make_unit
@@ -78,6 +78,7 @@ def verify(
     *,
     effort: Effort = Effort(),
     cubins: Cubins | None = None,
+    catalog: Catalog | None = None,
 ) -> Iterator[Outcome]:
     """Compare patches with their references.
 
@@ -86,13 +87,17 @@ def verify(
         names: executors, `host` and `gpu`; one that is not at hand gives skipped outcomes.
         effort: how hard to look.
         cubins: the cache of compiled kernels; the user's own when not given.
+        catalog: the patches that a patch's kind is compared with.
 
     Yields:
-        One outcome for each case on each executor, as they are known.
+        One outcome for each case on each executor, as they are known; and first one for each patch
+        in whose texts there are errors.
     """
     cubins = cubins or Cubins()
+    catalog = catalog or Catalog()
     checks: list[Check] = []
     for patch in patches:
+        yield from _errors(patch, catalog)
         for one in _prepare(patch, effort):
             if isinstance(one, Outcome):
                 yield one
@@ -115,6 +120,16 @@ def verify(
 
                 for patch in patches:
                     yield from sanitize_on_gpu(patch, device=effort.device)
+
+
+def _errors(patch: Patch, catalog: Catalog) -> Iterator[Outcome]:
+    """The errors of the lint, such as a kernel that no GPU could start; cases tell their own."""
+    from trtpatch.lint import lint  # which reads cases by this package
+
+    remarks = lint(patch, catalog, compiled=False).remarks
+    errors = [one for one in remarks if one.severity == "error" and one.rule != "case"]
+    if errors:
+        yield Outcome(patch.name, "trtpatch check", "all", faults=tuple(map(str, errors)))
 
 
 def _prepare(patch: Patch, effort: Effort) -> Iterator[Check | Outcome]:

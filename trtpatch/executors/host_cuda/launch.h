@@ -29,6 +29,36 @@ void fill(unsigned char* start, unsigned char* stop, uint32_t value) {
 }
 #endif
 
+// The bytes behind the dynamic shared memory that a launch asks for, which no thread may write.
+// Where AddressSanitizer watches, they are poisoned instead.
+struct Guard {
+    static constexpr unsigned char kByte = 0xA5;
+    unsigned char* start;
+    uint32_t size;
+
+    explicit Guard(const Launch& launch) {
+        const uint32_t room = kMaxSharedBytes - launch.shared_bytes;
+        start = dynamic_shared_bytes + launch.shared_bytes;
+        size = room < 4096 ? room : 4096;
+#ifdef TRTPATCH_ASAN
+        __asan_poison_memory_region(dynamic_shared_bytes, kMaxSharedBytes);
+        __asan_unpoison_memory_region(dynamic_shared_bytes, launch.shared_bytes);
+        size = 0;
+#endif
+        memset(start, kByte, size);
+    }
+
+    void check(const Launch& launch) const {
+        if (!size || (start[0] == kByte && !memcmp(start, start + 1, size - 1))) return;
+        uint32_t first = 0;
+        while (start[first] == kByte) ++first;
+        note("out-of-bounds", {"", 0, ""},
+             "block (%u, %u, %u) writes byte %u of dynamic shared memory; 'shared:' of the launch"
+             " asks for %u bytes", block_index.x, block_index.y, block_index.z,
+             launch.shared_bytes + first, launch.shared_bytes);
+    }
+};
+
 inline void run_thread(Thread& thread) {
     block.kernel(block.args);
     watch_return();
@@ -117,10 +147,7 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
     uint32_t* order = launch.seed ? static_cast<uint32_t*>(malloc(blocks * 4)) : nullptr;
     for (uint64_t i = 0; order && i < blocks; ++i) order[i] = (uint32_t)i;
     if (order) shuffle_items(order, blocks);
-#ifdef TRTPATCH_ASAN
-    __asan_poison_memory_region(dynamic_shared_bytes, kMaxSharedBytes);
-    __asan_unpoison_memory_region(dynamic_shared_bytes, launch.shared_bytes);
-#endif
+    const Guard guard(launch);
     for (uint64_t i = 0; i < blocks && !block.failed; ++i) {
         const uint64_t b = order ? order[i] : i;
         block_index = {(unsigned)(b % columns), (unsigned)(b / columns % rows),
@@ -129,6 +156,7 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
         fill(dynamic_shared_bytes, dynamic_shared_bytes + launch.shared_bytes, launch.poison);
         watch_block(b);
         run_block();
+        guard.check(launch);
     }
     free(order);
     if (block.failed) drop_fibers();
