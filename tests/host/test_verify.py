@@ -128,12 +128,24 @@ def test_wrong_cases(folder: Path, cubins: Cubins) -> None:
     assert "ZeroDivisionError" in wrong(folder, cubins)
 
 
-def test_a_kernel_that_hangs(folder: Path, cubins: Cubins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_hangs(folder: Path, cubins: Cubins) -> None:
     edit(folder / "kernel.cu", "const bool above",
          "while (*(volatile int*)args.candidates_nans == 0) {}\n    const bool above")  # fmt: skip
-    monkeypatch.setattr("trtpatch.verify.workers._LIMIT_S", 5.0)
-    effort = Effort(shuffles=0, generated=0, only="one anchor")
-    assert "was not at its end after 5 s" in wrong(folder, cubins, effort)
+    effort = Effort(shuffles=0, generated=0, workers=1, timeout_s=5)
+    late, *others = outcomes(folder, cubins, effort)
+    assert "was not at its end after 5 s: it loops without end, or waits" in late.wrong[0]
+    assert {one.skipped for one in others} == {
+        "another case of the patch was not at its end in time"
+    }
+
+
+def test_what_does_not_compile_is_told_once(folder: Path, cubins: Cubins) -> None:
+    edit(folder / "kernel.cu", "Best best;", "Best best = nothing;")
+    effort = Effort(shuffles=0, generated=8, workers=1, sanitize=True)
+    found, *others = outcomes(folder, cubins, effort)
+    assert "does not compile on the host" in found.wrong[0]
+    assert len(others) > 10
+    assert {one.skipped for one in others} == {"the patch does not compile"}
 
 
 def test_the_smallest_made_up_case_is_looked_for(folder: Path, cubins: Cubins) -> None:

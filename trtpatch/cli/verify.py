@@ -52,6 +52,14 @@ _SHOWN = 5
     " and under compute-sanitizer on a GPU: a patch's own cases, and on the host one made-up case"
     " of each form and all that fail.",
 )
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(min=1),
+    default=60,
+    show_default=True,
+    help="Seconds for a case on the host, its compilation included; five times as many sanitized.",
+)
 @click.option("--case", "only", metavar="TEXT", default="", help="Only cases with it in the name.")
 @registries
 @click.option("--device", default=0, help="Which GPU.")
@@ -70,6 +78,7 @@ def command(
     generate: int,
     seed: int,
     sanitize: bool,
+    timeout: float,
     only: str,
     device: int,
     jobs: int,
@@ -101,6 +110,7 @@ def command(
         only=only,
         workers=jobs,
         device=device,
+        timeout_s=timeout,
     )
     outcomes: list[Outcome] = []
     with _progress() as show:

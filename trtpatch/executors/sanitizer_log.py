@@ -32,7 +32,10 @@ _ACCESS = re.compile(r"(?P<how>READ|WRITE) (?:of size (?P<size>\d+)|memory acces
 _GLOBAL = re.compile(r"is located (?P<distance>\d+) bytes .*? global variable '(?P<name>\w+)'")
 _LOCAL = re.compile(r"'(?P<name>\w+)'.*<== Memory access")
 ENDINGS = {
-    "timeout": ("hang", "not at its end after {} s: does it wait for a thread of another block?"),
+    "timeout": (
+        "hang",
+        "not at its end after {} s: a loop without end, or a wait for another block",
+    ),
     "stopped": ("crash", "the program that ran it was stopped with code {}"),
 }
 """What replay says of a program that did not come to its end."""

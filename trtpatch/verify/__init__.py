@@ -48,6 +48,7 @@ class Effort:
         only: part of the names of the cases to run; empty for all.
         workers: cases that are looked at at once; one a core where it is 0.
         device: which GPU.
+        timeout_s: seconds that a case may take on the host, the compiler's included.
     """
 
     shuffles: int = 4
@@ -57,6 +58,7 @@ class Effort:
     only: str = ""
     workers: int = 0
     device: int = 0
+    timeout_s: float = 60.0
 
 
 def at_hand(executor: Executor) -> str:
@@ -158,7 +160,15 @@ def _prepare(patch: Patch, effort: Effort) -> Iterator[Check | Outcome]:
     for case in cases:
         if effort.only in case.name:
             plan = plans[case.name]
-            yield Check(patch, case, plan, "host", shuffles=effort.shuffles, device=effort.device)
+            yield Check(
+                patch,
+                case,
+                plan,
+                "host",
+                shuffles=effort.shuffles,
+                device=effort.device,
+                timeout_s=effort.timeout_s,
+            )
 
 
 def _on_host(
@@ -177,14 +187,19 @@ def _on_host(
         for group in groups.values():
             group += [*_to_sanitize(group)]
     failed: set[tuple[str, str]] = set()
+    ended: set[str] = set()
     with Workers(effort.workers or os.cpu_count() or 1, cubins) as workers:
         for outcome in workers.run([*groups.values()]):
             yield outcome
             if outcome.status == "failed":
                 failed.add((outcome.patch, outcome.case))
+            if outcome.ends:
+                ended.add(outcome.patch)
         if effort.sanitize:
             yield from workers.run([_failed_made(group, failed) for group in groups.values()])
         for patch in patches:
+            if patch.name in ended:
+                continue
             mine = [check.case for check in checks if check.patch is patch]
             own = [case for case in mine if not is_generated(case)]
             bad = {case for name, case in failed if name == patch.name}
@@ -217,14 +232,15 @@ def _smallest(
     """Where only made-up cases fail: the smallest that can be found."""
 
     def run(case: Case) -> Outcome:
-        check = Check(patch, case, plan_case(patch, case), "host", shuffles=effort.shuffles)
+        plan, shuffles = plan_case(patch, case), effort.shuffles
+        check = Check(patch, case, plan, "host", shuffles, timeout_s=effort.timeout_s)
         (outcome,) = workers.run([[check]])
         return outcome
 
     case = smallest(
         patch,
         own,
-        lambda case: not run(case).passed,
+        lambda case: run(case).status == "failed",
         count=effort.generated,
         seed=effort.seed,
     )

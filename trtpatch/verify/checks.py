@@ -14,13 +14,14 @@ import numpy as np
 from trtpatch import executors
 from trtpatch.catalog import Patch
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import TrtpatchError, VerifyError
+from trtpatch.errors import CompileError, TrtpatchError, VerifyError
 from trtpatch.plan import Plan
 from trtpatch.verify.cases import POISON, Array, Case, fill, read_outputs
 from trtpatch.verify.comparison import Difference, compare, in_order, other_bits
 from trtpatch.verify.host_sanitizer import sanitize_case
 
 Where = Literal["host", "gpu", "host sanitized"]
+Ends = Literal["", "compile", "hang"]
 
 _POISONS = (POISON, 0x32)
 _SHUFFLES_WATCHED = 2  # the others are tried without a sanitizer, ten times faster
@@ -37,6 +38,7 @@ class Outcome:
         faults: what else is wrong.
         skipped: why it was not run; empty if it was.
         runs: how often the kernels ran.
+        ends: where other cases of the patch would say the same: `compile` or `hang`.
     """
 
     patch: str
@@ -47,6 +49,7 @@ class Outcome:
     skipped: str = ""
     runs: int = 0
     seconds: float = 0.0
+    ends: Ends = ""
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -72,6 +75,7 @@ class Check:
         plan: of the patch, for the case.
         shuffles: orders of blocks and threads on the host, beside the natural one.
         device: which GPU.
+        timeout_s: seconds on the host, of which a sanitized case has five times as many.
     """
 
     patch: Patch
@@ -80,6 +84,12 @@ class Check:
     where: Where
     shuffles: int = 0
     device: int = 0
+    timeout_s: float = 60.0
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds for all of it, the compiler's included."""
+        return self.timeout_s * (5 if self.where == "host sanitized" else 1)
 
     def outcome(
         self,
@@ -88,10 +98,11 @@ class Check:
         *,
         runs: int = 0,
         skipped: str = "",
+        ends: Ends = "",
     ) -> Outcome:
         """An outcome of this check."""
         names = self.patch.name, self.case.name, self.where
-        return Outcome(*names, differences, tuple(faults), skipped, runs)
+        return Outcome(*names, differences, tuple(faults), skipped, runs, ends=ends)
 
 
 def run_check(check: Check, cubins: Cubins) -> Outcome:
@@ -110,7 +121,9 @@ def run_check(check: Check, cubins: Cubins) -> Outcome:
     try:
         outcome = look[check.where](check, cubins)
     except TrtpatchError as error:
-        outcome = check.outcome((), [str(error)])
+        # Without a place, it is a launch of this case alone that no GPU can do.
+        broken = isinstance(error, CompileError) and error.problems
+        outcome = check.outcome((), [str(error)], ends="compile" if broken else "")
     return replace(outcome, seconds=time.perf_counter() - started)
 
 
@@ -150,8 +163,12 @@ def _on_gpu(check: Check, cubins: Cubins) -> Outcome:
 
 def _sanitized(check: Check, cubins: Cubins) -> Outcome:
     shuffles = min(check.shuffles, _SHUFFLES_WATCHED)
-    found = sanitize_case(check.case, check.plan, cubins=cubins, shuffles=shuffles)
-    return check.outcome((), list(map(str, found)), runs=2 + shuffles)
+    found = sanitize_case(
+        check.case, check.plan, cubins=cubins, shuffles=shuffles, timeout_s=2 * check.timeout_s
+    )
+    hangs = any(finding.kind == "hang" for finding in found)
+    ends: Ends = "hang" if hangs else ""
+    return check.outcome((), list(map(str, found)), runs=2 + shuffles, ends=ends)
 
 
 def _run(walker: executors.Executor, check: Check, poison: int) -> dict[str, Array]:

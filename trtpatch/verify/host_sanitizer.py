@@ -17,7 +17,9 @@ from trtpatch.verify.cases import Array, Case, frame_of
 from trtpatch.verify.comparison import in_order
 
 
-def sanitize_case(case: Case, plan: Plan, *, cubins: Cubins, shuffles: int) -> tuple[Finding, ...]:
+def sanitize_case(
+    case: Case, plan: Plan, *, cubins: Cubins, shuffles: int, timeout_s: float
+) -> tuple[Finding, ...]:
     """Look for faults of a patch's kernels in one case.
 
     Args:
@@ -25,6 +27,7 @@ def sanitize_case(case: Case, plan: Plan, *, cubins: Cubins, shuffles: int) -> t
         plan: of the patch, for the case.
         cubins: the cache of compiled kernels.
         shuffles: how many orders of blocks and threads to try beside the natural one.
+        timeout_s: seconds for each of the two programs that run it.
 
     Raises:
         CompileError: the kernel does not compile, or uses what the host cannot do.
@@ -38,6 +41,7 @@ def sanitize_case(case: Case, plan: Plan, *, cubins: Cubins, shuffles: int) -> t
         args=pack(unit, step, lambda _: 0),
         cubins=cubins,
         shuffles=shuffles,
+        timeout_s=timeout_s,
         meaning=in_order,
     )
 

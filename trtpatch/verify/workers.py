@@ -21,11 +21,20 @@ from pathlib import Path
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.verify.checks import Check, Outcome, run_check
 
-_LIMIT_S = 300.0
-"""Seconds that one check may take, the compiler's included."""
+_ENDS = {
+    "compile": "the patch does not compile",
+    "hang": "another case of the patch was not at its end in time",
+}
+"""Why no further case of a patch is looked at."""
 
 _UNITS_A_WORKER = 16
 """Libraries stay loaded, with a stack for each thread of their largest block."""
+
+
+_LATE = (
+    "was not at its end after {:g} s: it loops without end, or waits for a thread of another"
+    " block, or has much to do and needs a longer --timeout"
+)
 
 
 class Workers:
@@ -39,6 +48,7 @@ class Workers:
             cubins: the cache of compiled kernels.
         """
         self._all = [_Worker(cubins.folder) for _ in range(count)]
+        self._ended: dict[tuple[str, str], str] = {}  # by patch and where
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         for worker in self._all:
             self._idle.put(worker)
@@ -57,7 +67,8 @@ class Workers:
             groups: checks of one unit each, which so is compiled once.
 
         Yields:
-            One outcome for each check, in order.
+            One outcome for each check, in order. It is skipped where an earlier one told of the
+            whole patch.
         """
         pool = ThreadPoolExecutor(len(self._all))
         try:
@@ -69,10 +80,20 @@ class Workers:
     def _run_group(self, group: Sequence[Check]) -> list[Outcome]:
         worker = self._idle.get()
         try:
-            return [worker.run(check) for check in group]
+            return [self._run_check(worker, check) for check in group]
         finally:
             worker.count_group()
             self._idle.put(worker)
+
+    def _run_check(self, worker: _Worker, check: Check) -> Outcome:
+        if reason := self._ended.get((check.patch.name, check.where)):
+            return check.outcome((), (), skipped=reason)
+        outcome = worker.run(check)
+        if outcome.ends:
+            alike = ("host", "host sanitized") if outcome.ends == "compile" else (check.where,)
+            for where in alike:
+                self._ended[check.patch.name, where] = _ENDS[outcome.ends]
+        return outcome
 
 
 class _Worker:
@@ -89,7 +110,7 @@ class _Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Event()
-        timer = threading.Timer(_LIMIT_S, _end, (process, late))
+        timer = threading.Timer(check.limit_s, _end, (process, late))
         timer.start()
         try:
             pickle.dump(check, process.stdin)
@@ -97,7 +118,9 @@ class _Worker:
             outcome: Outcome = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
             self.stop()
-            return check.outcome((), [_fate(process.returncode, late.is_set())])
+            if late.is_set():
+                return check.outcome((), [_LATE.format(check.limit_s)], ends="hang")
+            return check.outcome((), [_fate(process.returncode)])
         finally:
             timer.cancel()
         return outcome
@@ -129,12 +152,7 @@ def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
     process.kill()
 
 
-def _fate(code: int, late: bool) -> str:
-    if late:
-        return (
-            f"was not at its end after {_LIMIT_S:g} s; a kernel that waits for another block hangs."
-            " --sanitize says which"
-        )
+def _fate(code: int) -> str:
     name = signal.Signals(-code).name if code < 0 else f"code {code}"
     return f"the process that ran it ended with {name}; --sanitize says where"
 
