@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _FAILED, _NOTHING_RAN = 1, 2
 _SHOWN = 5
 """Failing cases that are shown of a patch on an executor."""
+_NUMBER = re.compile(r"(?<![:\w.])-?\d[\w.+]*")
+"""In a fault: what differs from case to case. A line in a file is none of them."""
 
 
 @click.command()
@@ -171,9 +174,12 @@ def _show(outcomes: Sequence[Outcome]) -> None:
             for row in rows
         ],
     )
+    failed = [one for one in outcomes if one.status == "failed"]
+    _show_faults([one for one in failed if not one.differences])
     for row in rows:
-        mine = [one for one in outcomes if (one.patch, one.executor) == (row.patch, row.executor)]
-        _show_failures([one for one in mine if one.status == "failed"])
+        place = row.patch, row.executor
+        compared = [one for one in failed if one.differences]
+        _show_failures([one for one in compared if (one.patch, one.executor) == place])
     reasons: dict[str, int] = {}
     for outcome in outcomes:
         if outcome.skipped:
@@ -184,6 +190,27 @@ def _show(outcomes: Sequence[Outcome]) -> None:
         click.echo(f"skipped {count} on {reason}")
     totals = [sum(getattr(row, what) for row in rows) for what in ("passed", "failed", "skipped")]
     click.echo("{} passed, {} failed, {} skipped".format(*totals))
+
+
+def _show_faults(failed: Sequence[Outcome]) -> None:
+    """What ended a run or a sanitizer found, each once: what these cases gave means little."""
+    from trtpatch.cli import tables
+
+    for place in sorted(
+        dict.fromkeys((one.patch, one.executor) for one in failed),
+        key=lambda place: place[1] == "host",  # a sanitizer says more
+    ):
+        tables.echo_title(f"\n{' on '.join(place)}")
+        told: dict[str, tuple[str, list[str]]] = {}
+        for outcome in failed:
+            if (outcome.patch, outcome.executor) == place:
+                for line in outcome.wrong:
+                    _, cases = told.setdefault(_NUMBER.sub("#", line), (line, []))
+                    cases.append(outcome.case)
+        for line, cases in told.values():
+            others = len(set(cases)) - 1
+            more = f", and {others} more case{'s' * (others > 1)}" if others else ""
+            click.echo(f"  {line}\n    in {cases[0]!r}{more}")
 
 
 def _show_failures(failed: Sequence[Outcome]) -> None:
