@@ -190,12 +190,23 @@ def test_the_command_says_it_as_a_table_as_json_and_as_junit(
     arguments += ["--executor", "host"]
     table = said_by(*arguments, "--junit", tmp_path / "bad.xml", code=1).stdout
     assert "candidates_boxes: " in table
+    assert "the largest difference is 1" in table
     root = ElementTree.parse(tmp_path / "bad.xml").getroot()
     failures = root.findall(".//failure")
     assert len(failures) == int(root[0].get("failures", "")) > 0
     said = json.loads(said_by(*arguments, "--json", code=1).stdout)
     assert len(said["outcomes"]) == said["summary"][0]["passed"] + said["summary"][0]["failed"]
     assert sum(one["status"] == "failed" for one in said["outcomes"]) == len(failures)
+
+
+def test_a_fault_is_said_once_with_its_cases(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRTPATCH_CACHE", str(tmp_path / "cache"))
+    edit(folder / "kernel.cu", "Best best;", "Best best; if (anchor == 0) __trap();")
+    said = said_by(folder, "--generate", 0, "--shuffle", 0, "--executor", "host", code=1).stdout
+    assert len(re.findall("kernel.cu:.*stopped itself", said)) == 1
+    assert "in '80 classes', and 6 more cases" in said
 
 
 def test_nothing_to_run_is_an_error(

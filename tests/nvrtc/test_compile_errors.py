@@ -38,7 +38,11 @@ def test_all_errors_with_their_places_and_lines() -> None:
         (f"{KERNEL}/* goes on", ":5:1: ", "comment unclosed"),
         (f"{KERNEL}#if 1\n", ":5:2: ", "#endif"),
         (f"#error not yet\n{KERNEL}", ":1:2: ", "not yet"),
-        (f"int half(int a) {{ return a / 2; }}\n{KERNEL}", ":1:5: ", "Write __device__ before it."),
+        (
+            f"int half(int a) {{ return a / 2; }}\n{KERNEL}",
+            ":1:5: ",
+            "Write __device__ before it, or __global__",
+        ),
         (KERNEL.replace("args.y[", 'asm("no.such;"); args.y['), ": ", "ptxas: "),
     ],
 )

@@ -48,7 +48,12 @@ def test_a_contract_reads_as_it_is_written() -> None:
         ("block:", "blok:", "p.yaml:10:55: unknown key 'blok'. Did you mean 'block'?"),
         ("max: 1.0", "maxx: 1.0", "p.yaml:8:58: unknown key 'maxx'. Did you mean 'max'?"),
         ("type: float", "type: flaot", "Did you mean 'float'?"),
-        ("exact}", "exakt}", "p.yaml:11:65: expected 'exact', found 'exakt'. Did you mean"),
+        (
+            "exact}",
+            "exakt}",
+            "p.yaml:11:65: expected 'exact' or {atol: ..., rtol: ...}, found 'exakt'. Did",
+        ),
+        ("classes: exact", "classes: 1e-6", "or {atol: ..., rtol: ...}, found 1e-06"),
         ("5 + C", "5 ** C", "Pow is not part of the arithmetic"),
         (
             "candidates: port",

@@ -30,6 +30,7 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
 _STACK = re.compile(r"(\d+) bytes cumulative stack size")
 _DEFAULT_DEVICE = re.compile(r"Consider using -default-device.*")
+_ADVICE = "Write __device__ before it, or __global__ where it is a kernel."
 _KERNEL = re.compile(
     r"__global__\s+(?:void\s+|__launch_bounds__\s*\([^)]*\)\s*)*(?P<name>\w+)\s*\((?P<takes>[^)]*)\)"
 )
@@ -241,6 +242,6 @@ def _remark(heads: Sequence[re.Match[str]], below: Sequence[str], text: str) -> 
         source = source_line(text, file, line)
         column = len(source) - len(source.lstrip()) + 1
         below = [f"  {source}", *below]
-    message = _DEFAULT_DEVICE.sub("Write __device__ before it.", heads[0]["message"])
+    message = _DEFAULT_DEVICE.sub(_ADVICE, heads[0]["message"])
     problem = Problem(file, line, column, "\n".join([with_hint(message), *below]))
     return Remark("error" in heads[0]["level"], problem)

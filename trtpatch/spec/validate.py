@@ -104,6 +104,8 @@ def _problem(schema: type[Schema], document: Document, error: Any) -> Problem:
     if kind == "literal_error":
         expected = error["ctx"]["expected"]
         hint = nearest(str(found), expected.replace("'", "").replace(" or ", ", ").split(", "))
+        if error["loc"][0] == "tolerance":
+            expected += " or {atol: ..., rtol: ...}"
         return document.problem(where, f"expected {expected}, found {_shown(found)}.{hint}")
     if kind == "value_error":
         mistake = error["ctx"]["error"]

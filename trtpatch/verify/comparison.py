@@ -21,6 +21,7 @@ class Difference:
         wrong: how many elements are beyond the tolerance.
         size: how many elements were compared.
         example: the first wrong element, as `[0, 3]: found 1.5, expected 1.25`.
+        allowed: the tolerance, in words.
     """
 
     field: str
@@ -28,9 +29,13 @@ class Difference:
     wrong: int
     size: int
     example: str = ""
+    allowed: str = "exact"
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.wrong} of {self.size} elements are wrong, {self.example}"
+        return (
+            f"{self.field}: {self.wrong} of {self.size} elements are wrong, {self.example}; the"
+            f" largest difference is {self.largest:.2g}, the tolerance {self.allowed}"
+        )
 
 
 def compare(
@@ -57,7 +62,10 @@ def difference(patch: Patch, name: str, found: Array, expected: Array) -> Differ
     if count:
         at = tuple(np.argwhere(wrong)[0])
         example = f"{first_index(wrong)}: found {found[at]:.9g}, expected {expected[at]:.9g}"
-    return Difference(name, float(gap.max(initial=0.0)), count, gap.size, example)
+    words = "exact"
+    if tolerance != "exact":
+        words = f"{tolerance.atol:g} + {tolerance.rtol:g} * |expected|"
+    return Difference(name, float(gap.max(initial=0.0)), count, gap.size, example, words)
 
 
 def in_order(outputs: Mapping[str, Array]) -> dict[str, Array]:
