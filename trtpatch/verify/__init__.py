@@ -191,7 +191,7 @@ def _on_host(
     with Workers(effort.workers or os.cpu_count() or 1, cubins) as workers:
         for outcome in workers.run([*groups.values()]):
             yield outcome
-            if outcome.status == "failed":
+            if outcome.status == "failed" and outcome.executor == "host":
                 failed.add((outcome.patch, outcome.case))
             if outcome.ends:
                 ended.add(outcome.patch)
