@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from trtpatch.engines import Tensor
 from trtpatch.spec.dims import solve_shapes
 from trtpatch.spec.expressions import Expression, Value
-from trtpatch.spec.patch import FRAMEWORK_SIZES
+from trtpatch.spec.ports import FRAMEWORK_SIZES
 from trtpatch.spec.registry import TensorPattern
 
 _COMMON_SYMBOLS = frozenset({"N", *FRAMEWORK_SIZES})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trtpatch.compiler.includes import place, source_line, without_comments
 from trtpatch.errors import Problem
-from trtpatch.spec.patch import model_size_hint
+from trtpatch.spec.ports import model_size_hint
 
 CHECK = "trtpatch:"  # the file name of a generated check of a kernel, before the kernel's name
 STATIC_SHARED_BYTES = 48 * 1024  # for what a kernel declares; only 'extern' may go beyond

@@ -13,7 +13,7 @@ from trtpatch.catalog import Patch
 from trtpatch.errors import VerifyError
 from trtpatch.executors.walker import HostWalker
 from trtpatch.plan import PatchStep
-from trtpatch.spec.patch import FRAMEWORK_SIZES, model_size_hint
+from trtpatch.spec.ports import FRAMEWORK_SIZES, model_size_hint
 from trtpatch.spec.validate import nearest
 
 

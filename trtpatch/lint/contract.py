@@ -15,8 +15,8 @@ from trtpatch.errors import TrtpatchError
 from trtpatch.launches import MAX_BLOCK_THREADS
 from trtpatch.lint.remarks import Remark, Severity, at
 from trtpatch.spec.expressions import Expression
-from trtpatch.spec.patch import FRAMEWORK_SIZES, LaunchSpec, TensorSpec
-from trtpatch.spec.ports import PORTS
+from trtpatch.spec.patch import LaunchSpec, TensorSpec
+from trtpatch.spec.ports import FRAMEWORK_SIZES, PORTS
 from trtpatch.spec.validate import choose, nearest
 from trtpatch.spec.yamlfile import Location
 

@@ -11,8 +11,7 @@ from trtpatch.errors import TrtpatchError
 from trtpatch.lint.remarks import Remark
 from trtpatch.match import model_sizes
 from trtpatch.plan import PatchStep
-from trtpatch.spec.patch import FRAMEWORK_SIZES, model_size_hint
-from trtpatch.spec.ports import PORTS
+from trtpatch.spec.ports import FRAMEWORK_SIZES, PORTS, model_size_hint
 from trtpatch.spec.validate import choose
 from trtpatch.verify.cases import Case, plan_case
 

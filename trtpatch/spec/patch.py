@@ -11,17 +11,8 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.dtypes import Dtype
-from trtpatch.spec.ports import PORTS, FrameLayout
+from trtpatch.spec.ports import FRAMEWORK_SIZES, PORTS, FrameLayout
 from trtpatch.spec.validate import AlsoWritten, MisplacedError, Schema, choose, nearest
-
-FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
-"""Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
-
-
-def model_size_hint(name: str) -> str:
-    """Where `model_H` or `model_W` comes from, for who finds that there is none."""
-    return f"{name} is known only where a case gives shapes={{'model': (H, W)}}"
-
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

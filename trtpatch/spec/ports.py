@@ -25,6 +25,9 @@ AXES = {
 }
 """What the letters in the shapes of ports mean."""
 
+FRAMEWORK_SIZES = frozenset({"model_H", "model_W"})
+"""Sizes that every patch may use: height and width, in pixels, of the engine's picture input."""
+
 COUNTERS = ("candidates", "kept", "dropped_topk", "dropped_max", "dropped_nan")
 
 
@@ -203,3 +206,8 @@ PORTS = {
         ),
     )
 }
+
+
+def model_size_hint(name: str) -> str:
+    """Where `model_H` or `model_W` comes from, for who finds that there is none."""
+    return f"{name} is known only where a case gives shapes={{'model': (H, W)}}"

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from trtpatch.spec.dims import Dim
 from trtpatch.spec.dtypes import Dtype
-from trtpatch.spec.patch import FRAMEWORK_SIZES, Listed, Name
+from trtpatch.spec.patch import Listed, Name
+from trtpatch.spec.ports import FRAMEWORK_SIZES
 from trtpatch.spec.validate import AlsoWritten, Schema, choose
 
 ENGINE = "engine"

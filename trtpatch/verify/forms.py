@@ -10,8 +10,8 @@ import numpy as np
 
 from trtpatch.catalog import Patch
 from trtpatch.spec.expressions import Value
-from trtpatch.spec.patch import FRAMEWORK_SIZES, TensorSpec
-from trtpatch.spec.ports import PORTS, FrameLayout
+from trtpatch.spec.patch import TensorSpec
+from trtpatch.spec.ports import FRAMEWORK_SIZES, PORTS, FrameLayout
 from trtpatch.verify.cases import Case, as_group, plan_case
 
 
