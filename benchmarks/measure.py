@@ -93,7 +93,7 @@ def machine() -> dict[str, Any]:
     """GPU and driver where there are any, versions and date."""
     packages = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "torch", "torchvision")
     packages += ("opencv-python-headless", "onnxruntime", "tensorrt", "tensorrt_rtx_cu13_bindings")
-    packages += ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+    packages += ("onnx", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
     versions = {}
     for name in packages:
         try:

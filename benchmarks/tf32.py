@@ -4,9 +4,8 @@
 
 Every way of building runs in a process of its own, all at once: the environment variables are read
 when the library loads. A convolution that is off by about 3e-4 of its largest value multiplies in
-TF32, by about 1e-6 in float32; a sigmoid that is off by 1e-4 is an approximation. On YOLOX-nano,
-rounding all convolutions to TF32 on the CPU moves scores by up to 0.018, a sigmoid off by 2^-11 by
-up to 0.020, bfloat16 by 0.08.
+TF32, by about 1e-6 in float32; a sigmoid that is off by 1e-4 is an approximation. `rounding.py`
+says what TF32 makes of a whole model.
 
 A plan of TensorRT-RTX 1.4 records `tf32=0` in its header, and carries each convolution that is
 followed by SiLU and by another convolution as a graph of its own, to be fused at load, whose header
@@ -28,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from trtpatch.errors import EngineError
 
 MODEL, WRITTEN_OUT = "model", "model, sigmoids written out"
 
@@ -74,7 +75,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_jobs(folder, arguments.model, arguments.photo)
-        rows = compare(folder, run_all(folder))
+        run_all(folder)
+        rows = compare(folder)
     show(rows)
     import measure
 
@@ -187,29 +189,27 @@ def without_sigmoid(model: Any) -> Any:
     return changed
 
 
-def run_all(folder: Path) -> dict[str, str]:
-    """Run every way in a process; why it failed, for those that did."""
-    running = {}
+def run_all(folder: Path) -> None:
+    """Run every way in a process of its own."""
+    running = []
     for name, way in WAYS.items():
         command = [sys.executable, __file__, "--way", name, "--folder", str(folder)]
-        variables = {**os.environ, **dict(way.variables)}
-        running[name] = subprocess.Popen(
-            command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-    failed = {}
-    for name, process in running.items():
-        output, _ = process.communicate()
-        if process.returncode:
-            failed[name] = output.strip()[-500:]
-    return failed
+        running.append(subprocess.Popen(command, env={**os.environ, **dict(way.variables)}))
+    codes = [process.wait() for process in running]
+    if any(codes):
+        raise SystemExit("a way of building ended early; its errors stand above")
 
 
 def run_way(folder: Path, name: str) -> None:
-    """Build and run every job; the first output goes to `<way>.npy` beside it."""
+    """Build and run every job; the first output, or why there is none, goes to a file beside it."""
     for job in sorted(path.parent for path in folder.glob("*/input.npy")):
         plan = job / f"{name}.plan"
-        plan.write_bytes(build(job / "model.onnx", WAYS[name]))
-        np.save(job / f"{name}.npy", run(plan, np.load(job / "input.npy")))
+        try:
+            plan.write_bytes(build(job / "model.onnx", WAYS[name]))
+            np.save(job / f"{name}.npy", run(plan, np.load(job / "input.npy")))
+        except (RuntimeError, EngineError) as error:
+            why = " ".join(str(error).replace(f"{folder}/", "").split())
+            (job / f"{name}.txt").write_text(why, encoding="utf-8")
 
 
 def build(path: Path, way: Way) -> bytes:
@@ -267,16 +267,17 @@ def reference(path: Path, array: np.ndarray) -> np.ndarray:
     return session.run(None, {session.get_inputs()[0].name: array})[0]
 
 
-def compare(folder: Path, failed: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """For each job and way the largest difference, as a part of the largest value."""
+def compare(folder: Path) -> dict[str, dict[str, Any]]:
+    """For each job and way the largest difference, as a part of the largest value, or an error."""
     rows: dict[str, dict[str, Any]] = {}
     for job in sorted(path.parent for path in folder.glob("*/input.npy")):
         expected = reference(job / "model.onnx", np.load(job / "input.npy"))
         row = rows.setdefault(job.name, {})
         scores = rows.setdefault(f"{job.name}: scores", {}) if job.name.startswith(MODEL) else {}
         for way in WAYS:
-            if way in failed:
-                row[way] = scores[way] = failed[way]
+            failed = job / f"{way}.txt"
+            if failed.is_file():
+                row[way] = scores[way] = failed.read_text(encoding="utf-8")
                 continue
             found = np.load(job / f"{way}.npy")
             row[way] = float(np.abs(found - expected).max() / np.abs(expected).max())
@@ -291,9 +292,10 @@ def show(rows: dict[str, dict[str, Any]]) -> None:
     for name, row in rows.items():
         cells = [f"{v:14.1e}" if isinstance(v, float) else f"{'failed':>14}" for v in row.values()]
         print(f"{name:36}" + "".join(cells))
-    for way, why in next(iter(rows.values())).items():
-        if isinstance(why, str):
-            print(f"\n{way} failed:\n{why}")
+    for name, row in rows.items():
+        for way, why in row.items():
+            if isinstance(why, str):
+                print(f"\n{name}, {way}, failed:\n{why}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ LINES = {
         "Platform specific tag mismatch detected. TensorRT plan files are only supported on the "
         "target runtime platform they were created on."
     ),
+    "NVIDIA_TF32_OVERRIDE is 0, unset it": (
+        "ICudaEngine::createExecutionContext: Error Code 1: Myelin ([myelin_graph.h:1250: "
+        "attachExceptionMsgToGraph] MyelinCheckException: cudnn_graph_utils.h:405: CHECK(false) "
+        "failed. cuDNN graph compilation failed.)"
+    ),
     "not enough free memory": "Requested size was 45444608 bytes.",
 }
 

@@ -34,7 +34,11 @@ import click
     help="1x3x640x640, instead of what the file declares, -1 for a size that is open; or bounds of"
     " the open sizes, MIN:OPT:MAX, each such a shape. For several inputs, once for each by name.",
 )
-@click.option("--no-tf32", is_flag=True, help="Full float32 in the matrix units.")
+@click.option(
+    "--no-tf32",
+    is_flag=True,
+    help="Full float32 in the matrix units; TensorRT-RTX 1.4 does not heed it.",
+)
 @click.option("--float16", is_flag=True, help="Half precision, where the flavour can choose.")
 @click.option("--device", default=0, help="Which GPU to build on, for a flavour that needs one.")
 def command(

@@ -43,7 +43,9 @@ class EngineSpec(Schema):
     profile: Union[ProfileSpec, None] = None
     """Bounds of the sizes that an ONNX file leaves open, such as min [1, 3, 320, 320]."""
     tf32: bool = True
-    """TF32 in the matrix units, when an engine is built."""
+    """TF32 in the matrix units, when an engine is built. TensorRT-RTX 1.4 does not heed it: there
+    every convolution but depthwise ones and every matrix product is in TF32, unless
+    NVIDIA_TF32_OVERRIDE=0 is in the environment."""
     float16: bool = False
     """Half precision, when an engine is built and the flavour can choose."""
 
