@@ -182,16 +182,26 @@ def reload_rows(pipeline: Path, executor: str) -> dict[str, Any]:
     }
 
 
-def command_rows() -> dict[str, Any]:
-    """`trtpatch --help` against Python itself."""
-    rows: dict[str, Any] = {}
-    for name, words in (
-        ("python -c pass", ["-c", "pass"]),
-        ("trtpatch --help", ["-m", "trtpatch", "--help"]),
-    ):
-        run = partial(subprocess.run, [sys.executable, *words], check=True, capture_output=True)
-        rows[name] = measure.wall_time(run, repeats=2 * REPEATS, warm=2)
-    return rows
+def command_rows(scratch: Path) -> dict[str, Any]:
+    """`trtpatch --help` against Python itself, with the script and the bytecode that pip leaves."""
+    script = scratch / "trtpatch"
+    script.write_text("import sys\nfrom trtpatch.cli import main\nsys.exit(main())\n")
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "bytecode")}
+    package = str(Path(trtpatch.__file__).parents[1])
+    environment["PYTHONPATH"] = os.pathsep.join([package, os.environ.get("PYTHONPATH", package)])
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    start = partial(subprocess.run, check=True, capture_output=True, env=environment)
+    commands = {
+        "python -c pass": ["-c", "pass"],
+        "import click": ["-c", "import click"],
+        "trtpatch --help": [script, "--help"],
+    }
+    return {
+        name: measure.wall_time(
+            partial(start, [sys.executable, *words]), repeats=2 * REPEATS, warm=2
+        )
+        for name, words in commands.items()
+    }
 
 
 def main() -> None:
@@ -229,7 +239,7 @@ def main() -> None:
         if executor == "gpu" and arguments.model:
             real = write_pipeline(scratch / "real", str(arguments.model.resolve()))
         add(f"reload, executor {executor}", lambda: reload_rows(real, executor))
-        add("command line", command_rows)
+        add("command line", lambda: command_rows(scratch))
     print(measure.save("start", results, arguments.out))
 
 

@@ -7,12 +7,9 @@ is imported when the command runs, so that `trtpatch --help` stays quick.
 from __future__ import annotations
 
 import importlib
-import logging
 import pkgutil
 import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import click
@@ -20,35 +17,14 @@ import click
 from trtpatch import __version__
 from trtpatch.errors import TrtpatchError
 
-_SHARED = ("registries", "results", "tables")
+_SHARED = ("logs", "registries", "results", "tables")
 _DEBUG, _VERBOSE = "trtpatch.debug", "trtpatch.verbose"
 USER_ERROR, BUG, INTERRUPTED = 2, 1, 130
 
 
-class _Stderr(logging.Handler):
-    """Log records as lines such as `warning: ...`."""
-
-    def __init__(self, context: click.Context) -> None:
-        super().__init__()
-        self._context = context
-
-    def emit(self, record: logging.LogRecord) -> None:
-        wanted = logging.INFO if self._context.meta.get(_VERBOSE) else logging.WARNING
-        if record.levelno >= wanted:
-            click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
-
-
-@contextmanager
-def _logs_on_stderr(context: click.Context) -> Iterator[None]:
-    logger, handler = logging.getLogger("trtpatch"), _Stderr(context)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        logger.removeHandler(handler)
+@cache
+def _names() -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _SHARED)
 
 
 class _Commands(click.Group):
@@ -56,11 +32,11 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the files that are commands."""
-        return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _SHARED)
+        return _names()
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import one command's file; None where there is no such command."""
-        if name not in self.list_commands(ctx):
+        if name not in _names():
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{name}").command
         for one in (command, *getattr(command, "commands", {}).values()):
@@ -74,9 +50,8 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             import difflib
 
-            names = self.list_commands(ctx)
-            close = difflib.get_close_matches(args[0], names, n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names)}."
+            close = difflib.get_close_matches(args[0], _names(), n=1, cutoff=0.5)
+            hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(_names())}."
             ctx.fail(f"no command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
 
@@ -87,8 +62,10 @@ class _Commands(click.Group):
             ctx.exit(USER_ERROR)
         if hasattr(sys.stdout, "reconfigure"):  # names that it cannot encode are no mistake
             sys.stdout.reconfigure(errors="backslashreplace")
+        from trtpatch.cli.logs import logs_on_stderr
+
         try:
-            with _logs_on_stderr(ctx):
+            with logs_on_stderr(lambda: bool(ctx.meta.get(_VERBOSE))):
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
@@ -116,6 +93,8 @@ class _Commands(click.Group):
 
     def _explain(self, ctx: click.Context, message: str) -> None:
         if ctx.meta.get(_DEBUG):
+            import traceback
+
             click.echo(traceback.format_exc(), err=True)
         click.echo(message, err=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trtpatch.compiler.includes import place, source_line, without_comments
 from trtpatch.errors import Problem
@@ -136,7 +136,7 @@ def errors(log: str, text: str) -> list[Problem]:
     own = [problem for problem in found if not problem.file.startswith(CHECK)]
     if own:  # a text that is broken breaks the checks below it too
         end = place(text, len(text), label="")[0]
-        return [replace(problem, file=problem.file or end) for problem in own]
+        return [problem._replace(file=problem.file or end) for problem in own]
     first = {problem.file: problem for problem in reversed(found)}
     return [_of_check(first[file], text) for file in dict.fromkeys(p.file for p in found)]
 
