@@ -144,19 +144,15 @@ def measured(scene: Scene, versions: Versions, bandwidth: float) -> dict[str, Ro
         name: {"outputs": difference(contract, outputs_of(group[0]), expected)}
         for name, group in groups.items()
     }
-    ways = {"": scenes.in_turn}
-    if scene.sets > 1 and any(call.name == "clear" for call in groups[first][0]._slot.walk.calls):
-        ways["cleared beside, "] = scenes.cleared_beside
     stream = cupy.cuda.Stream(non_blocking=True)
-    for way, walks in ways.items():
-        runs = {name: walks(group, stream) for name, group in groups.items()}
-        with stream:
-            times = measure.gpu_times(runs, inner=10)
-        for name, one in times.items():
-            row = {k: round(v / scene.sets, 3) for k, v in one.items() if k != "runs"}
-            if scene.bytes:
-                row["share_of_floor"] = round(scene.bytes / bandwidth / 1e3 / row["median_us"], 3)
-            rows[name][f"{way}time"] = row
+    runs = {name: scenes.in_turn(group, stream) for name, group in groups.items()}
+    with stream:
+        times = measure.gpu_times(runs, inner=10)
+    for name, one in times.items():
+        row = {k: round(v / scene.sets, 3) for k, v in one.items() if k != "runs"}
+        if scene.bytes:
+            row["share_of_floor"] = round(scene.bytes / bandwidth / 1e3 / row["median_us"], 3)
+        rows[name]["time"] = row
     for group in groups.values():
         for one in group:
             one.close()
@@ -182,14 +178,13 @@ def difference(contract: Patch, found: Row, expected: Row) -> str:
 def show(name: str, rows: Mapping[str, Row]) -> None:
     print(f"\n{name}")
     first = next(iter(rows.values()))
-    for key in [key for key in first if key.endswith("time")]:
-        for version, row in rows.items():
-            time, label = row[key], key.removesuffix("time") + version
-            spread = f"({time['p10_us']:.2f} to {time['p90_us']:.2f})"
-            ratio = time["median_us"] / first[key]["median_us"]
-            share = time.get("share_of_floor", "")
-            print(f"  {label:32}{time['median_us']:9.2f} us {spread:22}{ratio:6.3f} {share!s:>6}"
-                  f"  {row['outputs']}", flush=True)  # fmt: skip
+    for version, row in rows.items():
+        time = row["time"]
+        spread = f"({time['p10_us']:.2f} to {time['p90_us']:.2f})"
+        ratio = time["median_us"] / first["time"]["median_us"]
+        share = time.get("share_of_floor", "")
+        print(f"  {version:32}{time['median_us']:9.2f} us {spread:22}{ratio:6.3f} {share!s:>6}"
+              f"  {row['outputs']}", flush=True)  # fmt: skip
 
 
 def named(folders: list[Path]) -> dict[str, Path]:

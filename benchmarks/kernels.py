@@ -18,10 +18,7 @@ import measure
 import numpy as np
 import scenes
 
-from trtpatch.executors.capture import Call
-
 Row = dict[str, Any]
-Walks = Callable[[list[Any], Any], Callable[[], None]]
 
 
 def torch_stream() -> Any:
@@ -32,10 +29,10 @@ def torch_stream() -> Any:
     return torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
-def walk_time(executors: list[Any], walks: Walks = scenes.in_turn) -> Row:
+def walk_time(executors: list[Any]) -> Row:
     """Time of one walk; several executors take turns, so that no input stays in the cache."""
     stream = executors[0]._stream
-    run = walks(executors, stream)
+    run = scenes.in_turn(executors, stream)
     with stream:
         times = measure.gpu_time(run)
     return {name: round(t / len(executors), 3) for name, t in times.items() if name != "runs"}
@@ -43,10 +40,7 @@ def walk_time(executors: list[Any], walks: Walks = scenes.in_turn) -> Row:
 
 def step_times(executor: Any) -> Row:
     """What each step adds to the walk: graphs of the first step, of the first two, and so on."""
-    calls, clear = scenes.patches_of(executor)
-    stream = executor._stream
-    if clear.user < len(calls):
-        calls = [Call("clear", lambda: clear.zero(stream)), *calls]
+    calls, stream = scenes.calls_of(executor), executor._stream
     times, before = {}, 0.0
     with stream:
         for index, call in enumerate(calls):
@@ -82,15 +76,13 @@ def decode_floor(bandwidth: float) -> Row:
         floor = bytes_moved / bandwidth / 1e3
         # They lie a whole level apart, so that each comes with its 32-byte sector.
         sectors = (bytes_moved + 32 * count * values * 28) / bandwidth / 1e3
-        times, beside = walk_time(made), walk_time(made, scenes.cleared_beside)
+        times = walk_time(made)
         rows[name] = {
             **times,
             "steps": step_times(made[0]),
             "bytes": bytes_moved,
             "floor_us": round(floor, 2),
             "share_of_floor": round(floor / times["median_us"], 3),
-            "cleared beside": beside,
-            "share of the floor, cleared beside": round(floor / beside["median_us"], 3),
             "floor in sectors, us": round(sectors, 2),
             "share of the floor in sectors": round(sectors / times["median_us"], 3),
         }

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import measure
 import numpy as np
 
 from trtpatch.catalog import Catalog
 from trtpatch.engines import Tensor
 from trtpatch.executors import make_executor
-from trtpatch.executors.capture import Call, Clear, capture_walk
-from trtpatch.executors.steps import COPY_IN
+from trtpatch.executors.capture import Call, capture_walk
 from trtpatch.frame import as_frames
 from trtpatch.plan import Plan
 from trtpatch.planner import plan_patches
@@ -149,50 +146,21 @@ def letterboxes(
     return made
 
 
-def patches_of(executor: Any) -> tuple[list[Call], Clear]:
-    """The steps of the patches alone: without the frame table's copy, which is in place."""
+def calls_of(executor: Any) -> list[Call]:
+    """The steps of a walk, which has run once."""
     executor.walk()
     executor.wait()
-    slot = executor._slot
-    calls, clear = executor._steps.bind(slot)
-    rest = [call for call in calls if call.name != COPY_IN]
-    return rest, replace(clear, user=clear.user - len(calls) + len(rest))
+    calls: list[Call] = executor._steps.bind(executor._slot)
+    return calls
 
 
 def in_turn(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
     """One walk of each, all on one stream; of several, none finds its input in the cache."""
     with stream:
-        walks = [capture_walk(*patches_of(one), stream, "required") for one in executors]
+        walks = [capture_walk(calls_of(one), stream, "required") for one in executors]
 
     def walk_all() -> None:
         for walk in walks:
             walk()
 
     return walk_all
-
-
-def cleared_beside(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
-    """As `in_turn`, but each one's counters are zeroed beside the walk of the one before.
-
-    In a pipeline that happens beside the engine; there must be two executors or more.
-    """
-    import cupy
-
-    side = cupy.cuda.Stream(non_blocking=True)
-    forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
-
-    patches = [patches_of(one) for one in executors]
-
-    def walk_all() -> None:
-        for (calls, _), (_, after) in zip(patches, [*patches[1:], patches[0]], strict=True):
-            forked.record(stream)
-            side.wait_event(forked)
-            after.zero(side)
-            cleared.record(side)
-            for call in calls:
-                call.run()
-            stream.wait_event(cleared)
-
-    with stream:
-        patches[0][1].zero(stream)
-        return measure.captured(walk_all)

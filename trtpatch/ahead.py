@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trtpatch.executors import gpu_found
+from trtpatch.executors.begin import begin_unit
 from trtpatch.loaded import Loaded
 from trtpatch.unit import Unit, make_unit
 
@@ -32,6 +33,7 @@ def units_of(loaded: Loaded) -> Iterator[Unit]:
         CompileError: a kernel file cannot be read.
         EngineError, MatchError: a shape does not fit.
     """
+    yield begin_unit()
     for shape in loaded.shapes.all():
         if shape == loaded.binding.shape:
             plan = loaded.plan

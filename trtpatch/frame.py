@@ -159,11 +159,11 @@ def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
 
 def _foreign_frame(image: Any, layout: FrameLayout, place: str) -> Frame:
     """Take an object of another library."""
-    if type(image).__module__.startswith("PIL."):  # it knows its own channels
-        return _host_frame(arrange(_rgb(image, None), layout), layout, place)
     interface = getattr(image, "__cuda_array_interface__", _ABSENT)
     if interface is not _ABSENT:
         return _device_frame(image, interface, layout, place)
+    if type(image).__module__.startswith("PIL."):  # it knows its own channels
+        return _host_frame(arrange(_rgb(image, None), layout), layout, place)
     if hasattr(image, "__array_interface__"):
         return _host_frame(np.asarray(image), layout, place)
     if hasattr(image, "__dlpack_device__"):

@@ -101,12 +101,7 @@ class Pipeline:
                 pictures = [(frame.height, frame.width) for frame in chunk]
                 executor = self._ready.at(self._loaded.shapes.shape_for(pictures, size))
                 self._loaded.engine.check_pictures(pictures)
-                spent: Timings | None = {} if timings is not None else None
-                raw = executor.run(chunk, stream=stream, timings=spent)
-                batches.append((raw, pictures))
-                for name, milliseconds in (spent or {}).items():
-                    assert timings is not None
-                    timings[name] = timings.get(name, 0.0) + milliseconds
+                batches.append((executor.run(chunk, stream=stream, timings=timings), pictures))
             return Results(batches, self.class_names)
 
     def stream(

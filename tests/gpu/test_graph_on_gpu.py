@@ -115,7 +115,7 @@ def test_an_error_in_the_middle_of_a_frame_leaves_a_working_pipeline(
         expected = [pipeline(one)[0] for one in PICTURES]
         held = pipeline(PICTURES[0])
         with monkeypatch.context() as patched:
-            patched.setattr(ring, "copy_in", fail)
+            patched.setattr(ring, "copy_bytes", fail)
             for one in PICTURES:
                 with pytest.raises(MemoryError, match="no memory"):
                     pipeline(one)

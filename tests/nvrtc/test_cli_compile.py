@@ -41,7 +41,8 @@ def test_every_kernel_of_the_chain_is_compiled_for_every_architecture(project: P
     loaded = plan_ahead(project.pipeline)
     units = list(units_of(loaded))
     loaded.engine.close()
-    assert [unit.name for unit in units] == ["resize_letterbox", "decode_tiny", "select_nms"]
+    names = ["begin", "resize_letterbox", "decode_tiny", "select_nms"]
+    assert [unit.name for unit in units] == names
     for unit in units:
         for arch in bundle.archs:
             assert bundle.cubin_for(unit, arch=arch).code.startswith(b"\x7fELF")
@@ -150,14 +151,15 @@ def test_a_warm_cache_is_what_the_pipeline_looks_for(
 ) -> None:
     monkeypatch.setenv("TRTPATCH_CACHE", str(tmp_path / "cache"))
     command = ("cache", "warm", "pipeline.yaml", "--arch", "sm_75,sm_90")
-    assert "6 compiled, 0 were there" in invoke(*command).stdout
-    assert "0 compiled, 6 were there" in invoke(*command).stdout
+    assert "8 compiled, 0 were there" in invoke(*command).stdout
+    assert "0 compiled, 8 were there" in invoke(*command).stdout
     edit(project.header, "1.0f", "2.0f")
-    assert "2 compiled, 4 were there" in invoke(*command).stdout
+    assert "2 compiled, 6 were there" in invoke(*command).stdout
     edit(project.header, "2.0f", "1.0f")
-    assert "0 compiled, 6 were there" in invoke(*command).stdout
+    assert "0 compiled, 8 were there" in invoke(*command).stdout
     rows = json.loads(invoke("cache", "list", "kernels", "--json").stdout)
     assert sorted({row["name"] for row in rows}) == [
+        "begin",
         "decode_tiny",
         "resize_letterbox",
         "select_nms",

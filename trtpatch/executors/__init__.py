@@ -71,7 +71,7 @@ class Executor(Protocol):
             frames: at most the plan's batch.
             stream: the caller's CUDA stream on which device frames are being written; their own
                 where None.
-            timings: where given, milliseconds by step are put in; this waits for every step.
+            timings: where given, milliseconds by step are added; this waits for every step.
         """
 
     def put_frames(self, frames: Sequence[Frame]) -> None:
@@ -97,6 +97,11 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Give up all memory; the executor cannot run any more."""
+
+
+def add_time(timings: Timings, name: str, milliseconds: float) -> None:
+    """Add to what a step has taken so far."""
+    timings[name] = timings.get(name, 0.0) + milliseconds
 
 
 def choose_executor(name: str) -> str:
@@ -178,11 +183,12 @@ def compile_ahead(
     """
     if name == "gpu":
         from trtpatch.engines.device import find_gpu
+        from trtpatch.executors.begin import begin_unit
         from trtpatch.unit import make_unit
 
         arch = find_gpu(device).arch
-        for step in plan.patch_steps:
-            _compile(cubins, bundle)(make_unit(step), arch=arch)
+        for unit in (begin_unit(), *map(make_unit, plan.patch_steps)):
+            _compile(cubins, bundle)(unit, arch=arch)
     elif name == "host":
         from trtpatch.executors.host_unit import HostUnit
         from trtpatch.unit import make_unit

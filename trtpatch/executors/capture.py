@@ -26,31 +26,13 @@ class Call:
 
     Attributes:
         name: of the step, for messages and timings.
-        run: puts the step on the stream.
+        run: puts the step on CuPy's current stream.
         obstacle: why it cannot be captured; empty where it may be.
     """
 
     name: str
     run: Callable[[], None]
     obstacle: str = ""
-
-
-@dataclass(frozen=True)
-class Clear:
-    """Memory to be zeroed before its first user.
-
-    Attributes:
-        blocks: arrays on the GPU.
-        user: index of the first step that finds them zeroed; the number of steps if none does.
-    """
-
-    blocks: tuple[Any, ...]
-    user: int
-
-    def zero(self, stream: Any) -> None:
-        """Put the zeroing on a stream."""
-        for block in self.blocks:
-            block.data.memset_async(0, block.nbytes, stream)
 
 
 @dataclass(frozen=True)
@@ -73,25 +55,23 @@ class Walk:
             part()
 
 
-def capture_walk(steps: Sequence[Call], clear: Clear, stream: Any, mode: GraphMode) -> Walk:
+def capture_walk(calls: Sequence[Call], stream: Any, mode: GraphMode) -> Walk:
     """Capture a walk, whose every step that may be captured has run once before.
 
     Args:
-        steps: the steps.
-        clear: what is zeroed in every walk.
-        stream: the pipeline's own stream, idle, and CuPy's current one.
+        calls: the steps.
+        stream: the pipeline's own stream, idle.
         mode: `off` captures nothing; `required` captures all; `auto` captures what can be.
 
     Raises:
         CaptureError: with `required`, a step cannot be captured; the message names it.
     """
-    calls = _with_clear(steps, clear, stream)
     if mode == "off":
-        return Walk(tuple(calls), tuple(call.run for call in calls))
+        return Walk(tuple(calls), (_plainly(calls, stream),))
     try:
         parts = _parts(calls, stream)
     except CaptureError:
-        calls = _with_clear([_probed(step, stream) for step in steps], clear, stream)
+        calls = [_probed(call, stream) for call in calls]
         parts = None
     notes = tuple(
         f"{call.name} runs outside the CUDA Graph: {call.obstacle}"
@@ -108,7 +88,7 @@ def _parts(calls: Sequence[Call], stream: Any) -> tuple[Callable[[], None], ...]
     parts: list[Callable[[], None]] = []
     for obstacle, group in _runs(calls):
         if obstacle:
-            parts += [call.run for call in group]
+            parts.append(_plainly(group, stream))
         else:
             graph = _capture(group, stream)
             graph.upload(stream)
@@ -116,31 +96,15 @@ def _parts(calls: Sequence[Call], stream: Any) -> tuple[Callable[[], None], ...]
     return tuple(parts)
 
 
-def _with_clear(steps: Sequence[Call], clear: Clear, stream: Any) -> list[Call]:
-    """The steps with the zeroing: beside those before its first user where all can be captured."""
-    import cupy
+def _plainly(calls: Sequence[Call], stream: Any) -> Callable[[], None]:
+    """Steps launched one by one."""
 
-    user = clear.user
-    if user >= len(steps):
-        return list(steps)
-    if user == 0 or any(step.obstacle for step in steps[: user + 1]):
-        zero = Call("clear", lambda: clear.zero(stream))
-        return [*steps[:user], zero, *steps[user:]]
-    side = cupy.cuda.Stream(non_blocking=True)
-    forked, cleared = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+    def run() -> None:
+        with stream:
+            for call in calls:
+                call.run()
 
-    def fork() -> None:
-        forked.record(stream)
-        side.wait_event(forked)
-        clear.zero(side)
-        cleared.record(side)
-
-    def join() -> None:
-        stream.wait_event(cleared)
-        steps[user].run()
-
-    joined = Call(steps[user].name, join)
-    return [Call("clear", fork), *steps[:user], joined, *steps[user + 1 :]]
+    return run
 
 
 def _probed(call: Call, stream: Any) -> Call:
@@ -179,7 +143,7 @@ def _capture_once(calls: Sequence[Call], stream: Any) -> Any:
 
     stream.synchronize()
     name = calls[0].name
-    with _ONE_AT_A_TIME, _no_garbage_collection():
+    with _ONE_AT_A_TIME, _no_garbage_collection(), stream:
         stream.begin_capture(runtime.streamCaptureModeThreadLocal)
         try:
             for call in calls:

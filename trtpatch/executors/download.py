@@ -101,10 +101,10 @@ class DeviceRaw:
         with self._streams.device, stream:
             made = Blocks(cupy.cuda.alloc(self._layout.nbytes), None)
             stream.wait_event(self._blocks.computed)
-            _copy(made.result, self._blocks.result, self._layout.nbytes, stream)
+            copy_bytes(made.result.ptr, self._blocks.result.ptr, self._layout.nbytes, stream)
             if self._lazy_layout.fields:
                 made.lazy = cupy.cuda.alloc(self._lazy_layout.nbytes)
-                _copy(made.lazy, self._blocks.lazy, self._lazy_layout.nbytes, stream)
+                copy_bytes(made.lazy.ptr, self._blocks.lazy.ptr, self._lazy_layout.nbytes, stream)
             made.computed.record(stream)
         return made
 
@@ -122,7 +122,7 @@ class DeviceRaw:
                 self._downloaded = cupy.cuda.Event(disable_timing=True)
             pinned = cupy.cuda.alloc_pinned_memory(self._layout.nbytes)
             out.wait_event(blocks.computed)
-            _copy(pinned, blocks.result, self._layout.nbytes, out)
+            copy_bytes(pinned.ptr, blocks.result.ptr, self._layout.nbytes, out)
             self._downloaded.record(out)
             blocks.readers.append(self._downloaded)
             self._pinned = pinned
@@ -151,11 +151,8 @@ class DeviceRaw:
 
     def device(self, stream: int | None) -> Mapping[str, Any]:
         """See `Raw.device`."""
-        import cupy
-
-        current = cupy.cuda.get_current_stream()
         with self._lock:
-            made = self._copied(current if stream is None else cupy.cuda.ExternalStream(stream))
+            made = self._copied(_callers(stream))
             if self._lent:
                 self._blocks.readers.append(made.computed)
             else:  # the memory that was copied goes back in the main stream's order
@@ -163,11 +160,32 @@ class DeviceRaw:
         return {**_views(self._layout, made.result), **_views(self._lazy_layout, made.lazy)}
 
 
-def _copy(target: Any, source: Any, size: int, stream: Any) -> None:
-    """Start a copy between pointers, in whatever memory they point to."""
+def copy_bytes(target: int, source: int, size: int, stream: Any) -> None:
+    """Start a copy between addresses, in whatever memory they are."""
     from cupy.cuda import runtime
 
-    runtime.memcpyAsync(target.ptr, source.ptr, size, runtime.memcpyDefault, stream.ptr)
+    runtime.memcpyAsync(target, source, size, runtime.memcpyDefault, stream.ptr)
+
+
+class _Handle:
+    """A stream by its handle, as the CUDA stream protocol has it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+def _callers(handle: int | None) -> Any:
+    """The caller's stream as CuPy's; its current one where there is no handle."""
+    from cupy.cuda import ExternalStream, Stream, get_current_stream
+
+    if handle is None:
+        return get_current_stream()
+    if hasattr(Stream, "from_external"):
+        return Stream.from_external(_Handle(handle))
+    return ExternalStream(handle)  # CuPy 13
 
 
 def _views(layout: Layout, block: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,15 @@ from trtpatch.compiler.compile import Compile
 from trtpatch.engines import Engine
 from trtpatch.engines.device import find_gpu
 from trtpatch.errors import EngineError, InputError
-from trtpatch.executors import Timings
+from trtpatch.executors import Timings, add_time
 from trtpatch.executors.capture import Call, GraphMode, capture_walk
+from trtpatch.executors.copier import Copier
 from trtpatch.executors.download import Blocks, DeviceRaw, Layout, Streams
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import COPY_THREADS, Slot, pinned
-from trtpatch.executors.steps import COPY_IN, Steps
+from trtpatch.executors.ring import Slot, pinned
+from trtpatch.executors.steps import Steps
 from trtpatch.frame import Frame
-from trtpatch.plan import BATCH_REGIONS, REGIONS, Plan, Region
+from trtpatch.plan import ALIGNMENT, BATCH_REGIONS, REGIONS, Plan, Region
 
 DEPTH = 3
 """Batches that may be under way at once, where nothing else is asked for."""
@@ -71,13 +72,16 @@ class GpuExecutor:
             raise InputError(f"device {device} is asked for, but {count} GPUs are here")
         import cupy
 
-        self._several = count > 1
+        self._runtime = cupy.cuda.runtime
         self._plan = plan
         self._engine = engine
         self._graph = graph
         self._settings = {s.buffer: s.value for _, s in plan.settings}
         self._layouts = Layout.of(plan, "result"), Layout.of(plan, "lazy")
         self._device = cupy.cuda.Device(device)
+        self._several = count > 1
+        # Where there is but one GPU, it is current on every thread.
+        self._scope: AbstractContextManager[Any] = self._device if count > 1 else nullcontext()
         with self._device:
             self._stream = cupy.cuda.Stream(non_blocking=True)
             into, out = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
@@ -90,7 +94,7 @@ class GpuExecutor:
                 kernels = Kernels(self._device, compile_unit)
                 self._steps = Steps(plan, engine, kernels, self._shared["cleared"], self._stream)
                 self._warm = False
-                self._copier = ThreadPoolExecutor(COPY_THREADS, "trtpatch-copy")
+                self._copier = Copier()
                 self._slots = deque(self._make_slot() for _ in range(DEPTH))
         self.notes = self._slot.walk.notes
 
@@ -102,7 +106,7 @@ class GpuExecutor:
     def _zeros(self, regions: Iterable[Region]) -> dict[str, Any]:
         import cupy
 
-        sizes = {region: max(1, self._plan.region_bytes(region)) for region in REGIONS}
+        sizes = {r: _rounded(max(1, self._plan.region_bytes(r))) for r in REGIONS}
         try:
             return {region: cupy.zeros(sizes[region], np.uint8) for region in regions}
         except cupy.cuda.memory.OutOfMemoryError as error:
@@ -124,10 +128,10 @@ class GpuExecutor:
             Blocks(own["result"].data, own["lazy"].data),
         )
         self._place(slot, [])
-        calls, clear = self._steps.bind(slot)
+        calls = self._steps.bind(slot)
         if not self._warm:
             self._warm_up(calls)
-        slot.walk = capture_walk(calls, clear, self._stream, self._graph)
+        slot.walk = capture_walk(calls, self._stream, self._graph)
         return slot
 
     def _warm_up(self, calls: Sequence[Call]) -> None:
@@ -143,32 +147,27 @@ class GpuExecutor:
         self, frames: Sequence[Frame], *, stream: int | None = None, timings: Timings | None = None
     ) -> DeviceRaw:
         """Run one batch; see `Executor.run`."""
-        import cupy
-
         if self._several:
             self._refuse_elsewhere(frames)
-        with self._device, self._stream:
-            producers = self._wait_for_writers(frames, stream)
+        with self._scope:
+            writers = self._wait_for_writers(frames, stream)
             before = self._mark(timings)
             self._slots.rotate(-1)
             slot = self._slot
             slot.vacate(self._stream)
+            computed = slot.results.computed
             try:
                 self._place(slot, frames)
                 after = self._mark(timings)
-                if timings is None:
-                    slot.walk()
-                else:
-                    self.walk(timings)
+                self.walk(timings)
             finally:
-                slot.results.computed.record(self._stream)
+                computed.record(self._stream)
             raw = DeviceRaw(slot.results, self._layouts, self._streams)
             slot.lend(raw)
-            for producer in producers:
-                producer.wait_event(slot.results.computed)
+            for writer in writers:
+                self._runtime.streamWaitEvent(writer, computed.ptr)
             if timings is not None:
-                pictures = cupy.cuda.get_elapsed_time(before, after)
-                timings[COPY_IN] = timings.get(COPY_IN, 0.0) + pictures
+                add_time(timings, "copy in", self._elapsed(before, after))
             return raw
 
     def _refuse_elsewhere(self, frames: Sequence[Frame]) -> None:
@@ -184,15 +183,14 @@ class GpuExecutor:
                         f" with 'device: {place}'"
                     )
 
-    def _wait_for_writers(self, frames: Sequence[Frame], stream: int | None) -> list[Any]:
+    def _wait_for_writers(self, frames: Sequence[Frame], stream: int | None) -> set[int]:
         """The streams on which pictures on the GPU are being written; the walk waits for them."""
-        import cupy
-
-        named = {f.stream if stream is None else stream for f in frames if f.on_device}
-        streams = [cupy.cuda.ExternalStream(one) for one in named if one is not None]
-        for one in streams:
-            self._stream.wait_event(one.record(self._written))
-        return streams
+        named = {frame.stream if stream is None else stream for frame in frames if frame.on_device}
+        writers = {handle for handle in named if handle is not None}
+        for handle in writers:
+            self._runtime.eventRecord(self._written.ptr, handle)
+            self._runtime.streamWaitEvent(self._stream.ptr, self._written.ptr)
+        return writers
 
     def put_frames(self, frames: Sequence[Frame]) -> None:
         """See `Executor.put_frames`."""
@@ -206,23 +204,28 @@ class GpuExecutor:
 
     def walk(self, timings: Timings | None = None) -> None:
         """See `Executor.walk`. With `timings` the steps are launched one by one, not as a graph."""
-        import cupy
-
         walk = self._slot.walk
-        with self._device, self._stream:
-            if timings is None:
+        if timings is None:
+            with self._scope:
                 walk()
-                return
+            return
+        with self._device, self._stream:
             marks = [self._mark(timings)]
             for call in walk.calls:
                 call.run()
                 marks.append(self._mark(timings))
             self._stream.synchronize()
-            for call, start, end in zip(walk.calls, marks, marks[1:], strict=False):
-                timings[call.name] = cupy.cuda.get_elapsed_time(start, end)
+        for call, start, end in zip(walk.calls, marks, marks[1:], strict=False):
+            add_time(timings, call.name, self._elapsed(start, end))
 
     def _mark(self, timings: Timings | None) -> Any:
         return self._stream.record() if timings is not None else None
+
+    @staticmethod
+    def _elapsed(start: Any, end: Any) -> float:
+        from cupy.cuda import get_elapsed_time
+
+        return float(get_elapsed_time(start, end))
 
     def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
         """See `Executor.write`."""
@@ -259,12 +262,17 @@ class GpuExecutor:
     def close(self) -> None:
         """See `Executor.close`; waits for what is under way."""
         self.wait()
-        self._copier.shutdown()
+        self._copier.close()
         for slot in self._slots:
             del slot.walk  # whose steps may hold the place, and so its memory
         self._slots.clear()
         del self._steps
         self._shared.clear()
+
+
+def _rounded(size: int) -> int:
+    """Bytes up to the next start of a buffer, so that whole words may be written to the last."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _count_gpus() -> int:

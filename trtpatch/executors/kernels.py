@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trtpatch.compiler import nvrtc
 from trtpatch.compiler.compile import Compile, Cubin
 from trtpatch.errors import CompileError
+from trtpatch.executors.begin import Piece, begin_unit, launches
 from trtpatch.plan import PatchStep
-from trtpatch.unit import make_unit, pack
+from trtpatch.unit import Unit, make_unit, pack
 
-Bind = Callable[[Callable[[str], int]], Callable[[], None]]
-"""From what gives a buffer's address on the GPU by its name, to a call that puts the launches on
-CuPy's current stream."""
+Run = Callable[[], None]
+"""Puts launches on CuPy's current stream."""
+Bind = Callable[[Callable[[str], int]], Run]
+"""From what gives a buffer's address on the GPU by its name."""
+BindPieces = Callable[[Sequence[Piece]], Run]
+"""From the memory to be filled."""
 
 _DEFAULT_SHARED_BYTES = 48 * 1024
 _UNUSABLE = ("INVALID_IMAGE", "INVALID_SOURCE", "NO_BINARY_FOR_GPU", "PTX")
@@ -39,26 +43,45 @@ class Kernels:
                 does not load it.
         """
         unit = make_unit(step)
-        cubin = self._compile(unit, arch=f"sm_{self._device.compute_capability}")
+        cubin = self._cubin(unit)
         refuse_hungry_blocks(step, cubin, self._device.attributes["MaxRegistersPerBlock"])
         module = self._module(cubin)
-        launches = []
+        kernels = []
         for launch in step.launches:
             kernel = module.get_function(launch.entry)
             if launch.shared_bytes > _DEFAULT_SHARED_BYTES:
                 self._allow_shared(step, launch.entry, kernel, launch.shared_bytes)
-            launches.append((kernel, launch.grid, launch.block, launch.shared_bytes))
+            kernels.append((kernel, launch.grid, launch.block, launch.shared_bytes))
 
-        def bind(address: Callable[[str], int]) -> Callable[[], None]:
+        def bind(address: Callable[[str], int]) -> Run:
             args = pack(unit, step, address)
 
             def run() -> None:
-                for kernel, grid, block, shared in launches:
+                for kernel, grid, block, shared in kernels:
                     kernel(grid, block, (args,), shared)
 
             return run
 
         return bind
+
+    def load_begin(self) -> BindPieces:
+        """Compile and load what begins a walk; see `load`."""
+        unit = begin_unit()
+        kernel = self._module(self._cubin(unit)).get_function(unit.entries[0])
+
+        def bind(pieces: Sequence[Piece]) -> Run:
+            calls = list(launches(pieces))
+
+            def run() -> None:
+                for launch, args in calls:
+                    kernel(launch.grid, launch.block, (args,))
+
+            return run
+
+        return bind
+
+    def _cubin(self, unit: Unit) -> Cubin:
+        return self._compile(unit, arch=f"sm_{self._device.compute_capability}")
 
     def _module(self, cubin: Cubin) -> Any:
         from cupy.cuda import driver, function, runtime

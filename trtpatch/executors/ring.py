@@ -8,41 +8,24 @@ next place.
 from __future__ import annotations
 
 import itertools
-import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from trtpatch.executors.capture import Walk
-from trtpatch.executors.download import Blocks, DeviceRaw, Streams
+from trtpatch.executors.copier import THREADS, Copier
+from trtpatch.executors.download import Blocks, DeviceRaw, Streams, copy_bytes
 from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 
 _ALIGNMENT = 256
-COPY_THREADS = min(8, os.cpu_count() or 1)
 _PART_BYTES = 1 << 20
 _PARTS_A_THREAD = 4
 """Enough for a thread that is late; more would only cost."""
 _PINNED = 1  # cudaMemoryTypeHost: what pointerGetAttributes says of page-locked host memory
-
-
-class _Part(NamedTuple):
-    """Some of a batch's pictures, on the way to the GPU.
-
-    Attributes:
-        offset: bytes from the start of the place's room for pictures.
-        size: in bytes.
-        source: address in pinned memory.
-        ready: the copy from pageable memory; None where the caller's own memory is pinned.
-    """
-
-    offset: int
-    size: int
-    source: int
-    ready: Future[None] | None = None
 
 
 class Slot:
@@ -104,7 +87,7 @@ class Slot:
         self,
         frames: Sequence[Frame],
         settings: Mapping[str, float],
-        copier: ThreadPoolExecutor,
+        copier: Copier,
         streams: Streams,
     ) -> None:
         """Enter a batch in the table, and start the copies of the pictures in host memory.
@@ -112,7 +95,7 @@ class Slot:
         Args:
             frames: the batch.
             settings: runtime parameters, by the names of their buffers.
-            copier: threads that copy pageable memory to pinned memory.
+            copier: shares out the copies from pageable memory.
             streams: the main one waits for the copies; the host waits only where they read the
                 caller's own pinned memory, which is the caller's again when this returns.
         """
@@ -126,51 +109,44 @@ class Slot:
             return
         total = sum(rooms)
         self._grow(total, streams)
-        most = max(_PART_BYTES, total // (_PARTS_A_THREAD * COPY_THREADS))
-        offsets = [0, *itertools.accumulate(rooms)]
-        copies = [
-            part
-            for frame, room, offset in zip(frames, rooms, offsets, strict=False)
-            if room
-            for part in self._parts(frame, offset, most, copier)
-        ]
-        try:
-            for part in copies:
-                if part.ready:
-                    part.ready.result()
-                copy_in(self._pixels.data.ptr + part.offset, part.source, part.size, streams.into)
-        finally:  # where one fails, the others still need the place
-            wait([part.ready for part in copies if part.ready])
-            self._copied.record(streams.into)
-            streams.main.wait_event(self._copied)
         base = self._pixels.data.ptr
+        places = [base + offset for offset in itertools.accumulate(rooms[:-1], initial=0)]
         put_frames(
             self.views,
             [
-                frame._replace(address=base + offset, pitch=frame.line_bytes) if room else frame
-                for frame, room, offset in zip(frames, rooms, offsets, strict=False)
+                frame._replace(address=place, pitch=frame.line_bytes) if room else frame
+                for frame, room, place in zip(frames, rooms, places, strict=True)
             ],
         )
-        if not all(part.ready for part in copies):
+        most = max(_PART_BYTES, total // (_PARTS_A_THREAD * THREADS))
+        lent = False
+        jobs: list[Callable[[], None]] = []
+        for frame, room, place in zip(frames, rooms, places, strict=True):
+            if room and frame.pitch == frame.line_bytes and _is_pinned(frame.address):
+                copy_bytes(place, frame.address, frame.lines * frame.line_bytes, streams.into)
+                lent = True
+            elif room:
+                jobs += self._parts(frame, place - base, most, streams.into)
+        try:
+            copier.run(jobs)
+        finally:
+            self._copied.record(streams.into)
+            streams.main.wait_event(self._copied)
+        if lent:
             self._copied.synchronize()
 
     def _parts(
-        self, frame: Frame, offset: int, most: int, copier: ThreadPoolExecutor
-    ) -> Iterator[_Part]:
-        """Start to bring a picture to pinned memory, where it is not."""
+        self, frame: Frame, offset: int, most: int, stream: Any
+    ) -> Iterator[Callable[[], None]]:
+        """What brings a picture through pinned memory to its place, some lines at a time."""
         lines, line_bytes = frame.lines, frame.line_bytes
-        size = lines * line_bytes
-        if frame.pitch == line_bytes and _is_pinned(frame.address):
-            yield _Part(offset, size, frame.address)
-            return
-        host = self._host[offset : offset + size].reshape(lines, line_bytes)
+        host = self._host[offset : offset + lines * line_bytes].reshape(lines, line_bytes)
         pixels = frame.pixels.reshape(lines, line_bytes)
         step = max(1, most // line_bytes)
         for first in range(0, lines, step):
             rows = slice(first, first + step)
-            ready = copier.submit(np.copyto, host[rows], pixels[rows])
-            start = offset + first * line_bytes
-            yield _Part(start, host[rows].nbytes, self._host.ctypes.data + start, ready)
+            target = self._pixels.data.ptr + offset + first * line_bytes
+            yield partial(_bring, pixels[rows], host[rows], target, stream)
 
     def _grow(self, size: int, streams: Streams) -> None:
         import cupy
@@ -189,11 +165,11 @@ def pinned(size: int) -> np.ndarray[Any, Any]:
     return np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size)
 
 
-def copy_in(target: int, source: int, size: int, stream: Any) -> None:
-    """Start a copy from pinned host memory to the GPU, by addresses."""
-    from cupy.cuda import runtime
-
-    runtime.memcpyAsync(target, source, size, runtime.memcpyHostToDevice, stream.ptr)
+def _bring(
+    pixels: np.ndarray[Any, Any], host: np.ndarray[Any, Any], target: int, stream: Any
+) -> None:
+    np.copyto(host, pixels)
+    copy_bytes(target, host.ctypes.data, host.nbytes, stream)
 
 
 def _is_pinned(address: int) -> bool:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from trtpatch.engines import Engine, HostEngine
-from trtpatch.executors.capture import Call, Clear
+from trtpatch.executors.begin import Piece
+from trtpatch.executors.capture import Call
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import Slot, copy_in
+from trtpatch.executors.ring import Slot
 from trtpatch.plan import EngineStep, PatchStep, Plan
-
-COPY_IN = "copy in"
-"""What the copy of the frame table is called."""
 
 
 class Steps:
@@ -39,35 +37,30 @@ class Steps:
         self._engine = engine
         self._cleared = cleared
         self._stream = stream
+        self._begin = kernels.load_begin()
         self._kernels = [
             kernels.load(step) if isinstance(step, PatchStep) else None for step in plan.steps
         ]
 
-    def bind(self, slot: Slot) -> tuple[list[Call], Clear]:
-        """The steps on a place's memory, and what is to be zeroed before them."""
-        calls = []
-        if size := self._plan.region_bytes("frame"):
-            copy = partial(copy_in, slot.table.ptr, slot.address, size, self._stream)
-            calls.append(Call(COPY_IN, copy))
-        first = len(calls)
+    def bind(self, slot: Slot) -> list[Call]:
+        """The steps on a place's memory, after what begins a walk."""
+        calls = [Call("begin", self._begin(self._pieces(slot)))]
         for step, bind in zip(self._plan.steps, self._kernels, strict=True):
             if isinstance(step, EngineStep):
                 calls.append(self._engine_call(step, slot))
             else:
                 assert bind is not None
                 calls.append(Call(step.name, bind(lambda name: slot.arrays[name].data.ptr)))
-        return calls, self._clear(slot, first)
+        return calls
 
-    def _clear(self, slot: Slot, first: int) -> Clear:
-        cleared = {name: b for name, b in self._plan.buffers.items() if b.cleared}
-        single = (slot.arrays[name] for name, b in cleared.items() if b.region != "cleared")
-        users = (
-            index
-            for index, step in enumerate(self._plan.steps, start=first)
-            if isinstance(step, PatchStep)
-            and any(name in cleared for tensor in step.tensors for name in tensor.buffers)
-        )
-        return Clear((self._cleared, *single), next(users, first + len(self._plan.steps)))
+    def _pieces(self, slot: Slot) -> list[Piece]:
+        """The frame table, and what is to be zeroed."""
+        cleared = (b for b in self._plan.buffers.values() if b.cleared and b.region != "cleared")
+        return [
+            Piece(slot.table.ptr, self._plan.region_bytes("frame"), slot.address),
+            Piece(self._cleared.data.ptr, self._plan.region_bytes("cleared")),
+            *(Piece(slot.arrays[b.name].data.ptr, b.nbytes) for b in cleared),
+        ]
 
     def _engine_call(self, step: EngineStep, slot: Slot) -> Call:
         engine = self._engine

@@ -10,7 +10,7 @@ import numpy as np
 
 from trtpatch.engines import HostEngine
 from trtpatch.errors import InputError, MatchError
-from trtpatch.executors import Arrays, Timings
+from trtpatch.executors import Arrays, Timings, add_time
 from trtpatch.frame import Frame
 from trtpatch.plan import ALIGNMENT, Buffer, EngineStep, PatchStep, Plan, Step
 from trtpatch.spec.ports import PORTS
@@ -99,7 +99,7 @@ class HostWalker:
             start = time.perf_counter()
             call()
             if timings is not None:
-                timings[step.name] = (time.perf_counter() - start) * 1e3
+                add_time(timings, step.name, (time.perf_counter() - start) * 1e3)
 
     def write(self, buffer: str, array: np.ndarray[Any, Any]) -> None:
         """See `Executor.write`."""
@@ -142,13 +142,12 @@ def _allocate(buffer: Buffer) -> np.ndarray[Any, Any]:
 def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:
     """Write the batch's pointers and sizes; unused places get zeros."""
     table, sizes = arrays["frame_images"], arrays["frame_sizes"]
-    table[len(frames) :] = 0
-    sizes[len(frames) :] = 0
+    if len(frames) < len(table):
+        table[len(frames) :] = 0
+        sizes[len(frames) :] = 0
     for index, frame in enumerate(frames):
         table[index] = frame.address
-        sizes[index, 0] = frame.height
-        sizes[index, 1] = frame.width
-        sizes[index, 2] = frame.pitch
+        sizes[index] = frame.height, frame.width, frame.pitch
 
 
 def run_engine(

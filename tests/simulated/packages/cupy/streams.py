@@ -13,12 +13,16 @@ import random
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 ORDER = os.environ.get("SIMULATED_ORDER", "late")
 _LOTS = random.Random(int(os.environ.get("SIMULATED_SEED", "0")))
 _LOCK = threading.RLock()
 
 QUEUES: dict[int, Queue] = {}
+"""By handle."""
+
+EVENTS: WeakValueDictionary[int, Event] = WeakValueDictionary()
 """By handle."""
 
 Mark = tuple["Queue", int]
@@ -136,6 +140,8 @@ class Event:
     """
 
     def __init__(self, *, disable_timing: bool = False) -> None:
+        self.ptr = id(self)
+        EVENTS[self.ptr] = self
         self.mark: Mark | None = None
         self.capture: list[Callable[[], object]] | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from cupy.cuda.memory import PINNED, bytes_at
-from cupy.streams import QUEUES
+from cupy.streams import EVENTS, QUEUES, ExternalStream
 
 memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, memcpyDefault = 1, 2, 3, 4
 streamCaptureModeThreadLocal = 1
@@ -27,3 +27,11 @@ def memcpyAsync(target: int, source: int, size: int, kind: int, stream: int) -> 
 def pointerGetAttributes(address: int) -> SimpleNamespace:
     pinned = any(start <= address < start + size for start, size in PINNED.items())
     return SimpleNamespace(type=1 if pinned else 0, device=0)
+
+
+def eventRecord(event: int, stream: int) -> None:
+    EVENTS[event].record(ExternalStream(stream))
+
+
+def streamWaitEvent(stream: int, event: int) -> None:
+    ExternalStream(stream).wait_event(EVENTS[event])
