@@ -244,6 +244,7 @@ def letterbox(batch: int, bandwidth: float) -> Row:
     made = scenes.letterboxes(4, batch)
     pictures_on_gpu = made[0][1]
     ours = walk_time([one for one, _ in made])
+    # Of three rows the middle one has all the weight; the others are not read.
     bytes_moved = batch * (360 * 1920 * 3 + 3 * 640 * 640 * 2)
     floor = bytes_moved / bandwidth / 1e3
     rows["trtpatch"] = {

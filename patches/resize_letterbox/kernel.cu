@@ -15,7 +15,8 @@
 // Area and antialias add up weights in float32, each a whole number of 2^-32 px, in the order of the
 // source's pixels.
 //
-// A thread writes 4 neighbours of a row, in one access a channel where W and the address allow.
+// A thread has 4 pixels of a row, a warp's width apart, so that neighbouring lanes read and write
+// neighbours.
 #include "../frames.cuh"
 
 constexpr int PER_THREAD = 4; // as in the contract
@@ -178,6 +179,18 @@ __device__ Levels covered(const Picture& picture, const Cover& down, const Cover
     return levels;
 }
 
+// ---- A thread's pixels.
+
+// All at once, also those beside the picture: behind a branch each would wait for memory.
+template <typename LevelsAt>
+__device__ void fill(Levels (&levels)[PER_THREAD], int left, const Axis& axis, LevelsAt levels_at)
+{
+    for (int i = 0; i < PER_THREAD; ++i) {
+        const int x = left + i * blockDim.x - axis.before;
+        levels[i] = levels_at(min(max(x, 0), axis.picture - 1));
+    }
+}
+
 extern "C" __global__ void resize_letterbox(const Args args)
 {
     using T = Args::image_t;
@@ -190,31 +203,30 @@ extern "C" __global__ void resize_letterbox(const Args args)
     }
     __syncthreads();
 
-    const int y = blockIdx.y * blockDim.y + threadIdx.y;
-    const int x = (blockIdx.x * blockDim.x + threadIdx.x) * PER_THREAD;
-    if (y >= args.H || x >= args.W) return;
-
+    const int y = blockIdx.y * blockDim.y + threadIdx.y, picture_y = y - fit.y.before;
+    const int left = blockIdx.x * blockDim.x * PER_THREAD + threadIdx.x;
+    if (y >= args.H) return;
     const Picture picture{args.frame_images[image], size[0], size[2]};
-    const int picture_y = y - fit.y.before;
     const bool inside_y = picture_y >= 0 && picture_y < fit.y.picture;
-    const Sample down = inside_y ? sample(fit.y, picture_y) : Sample{};
 
-    Pack<T, PER_THREAD> out[3];
-    for (int i = 0; i < PER_THREAD; ++i) {
-        const int picture_x = x + i - fit.x.before;
-        Levels levels{args.pad_value, args.pad_value, args.pad_value};
-        if (inside_y && picture_x >= 0 && picture_x < fit.x.picture)
-            levels = COVERS ? covered(picture, cover_of(fit.y, picture_y), cover_of(fit.x, picture_x))
-                            : blended(picture, down, sample(fit.x, picture_x));
-        for (int channel = 0; channel < 3; ++channel)
-            from_float(fmaf(float(levels.at[channel]), fit.gain[channel], fit.offset[channel]),
-                       out[channel].at[i]);
+    Levels levels[PER_THREAD]{};
+    if (inside_y && COVERS) {
+        const Cover down = cover_of(fit.y, picture_y);
+        fill(levels, left, fit.x, [&](int x) { return covered(picture, down, cover_of(fit.x, x)); });
+    } else if (inside_y) {
+        const Sample down = sample(fit.y, picture_y);
+        fill(levels, left, fit.x, [&](int x) { return blended(picture, down, sample(fit.x, x)); });
     }
-    for (int channel = 0; channel < 3; ++channel) {
-        T* row = args.image + ((3ull * image + channel) * args.H + y) * args.W + x;
-        if (args.W % PER_THREAD == 0 && aligned_for<Pack<T, PER_THREAD>>(row))
-            *reinterpret_cast<Pack<T, PER_THREAD>*>(row) = out[channel];
-        else
-            for (int i = 0; i < PER_THREAD && x + i < args.W; ++i) row[i] = out[channel].at[i];
+
+    for (int i = 0; i < PER_THREAD; ++i) {
+        const int x = left + i * blockDim.x, picture_x = x - fit.x.before;
+        if (x >= args.W) return;
+        const bool inside = inside_y && picture_x >= 0 && picture_x < fit.x.picture;
+        T* out = args.image + (3ull * image * args.H + y) * args.W + x;
+        for (int channel = 0; channel < 3; ++channel) {
+            const float level = inside ? levels[i].at[channel] : args.pad_value;
+            const float value = fmaf(level, fit.gain[channel], fit.offset[channel]);
+            store(out + 1ull * channel * args.H * args.W, value);
+        }
     }
 }
