@@ -29,9 +29,9 @@ struct Axis
     long long step;              // frame px from one picture pixel to the next, in 2^-32 px, up
 };
 
-struct Fit // in shared memory, made by one thread
+struct Fit // in shared memory, made by one warp
 {
-    Axis x, y;
+    Axis axes[2]; // x, y
     float gain[3], offset[3]; // grey level to output, a channel
 };
 
@@ -40,11 +40,20 @@ struct Sample // two neighbours of an axis; weight of the second in 1 / ONE
     int first, second, weight;
 };
 
+// The whole part of a division of numbers that are not negative. Below 2^53 a double has the same:
+// where the quotient is no whole number, it is further from one than a rounding moves it. The
+// division of 64-bit integers takes 100 instructions, for which a block would wait.
+__device__ long long quotient(long long dividend, long long divisor)
+{
+    if (dividend < 1ll << 53) return static_cast<long long>(double(dividend) / double(divisor));
+    return dividend / divisor;
+}
+
 __device__ Axis make_axis(int source, int picture, int room)
 {
     const bool centred = Args::pad == Args::pad_center;
     const int before = centred ? (room - picture) / 2 : 0;
-    const long long step = picture ? ((1ll * source << 32) + picture - 1) / picture : 0;
+    const long long step = picture ? quotient((1ll * source << 32) + picture - 1, picture) : 0;
     return {source, picture, before, step};
 }
 
@@ -52,10 +61,11 @@ __device__ Axis make_axis(int source, int picture, int room)
 __device__ int scaled(int size, int numerator, int denominator)
 {
     const int half = Args::rounding == Args::rounding_nearest ? denominator : 0;
-    return max(1, int((2ll * size * numerator + half) / (2ll * denominator)));
+    return max(1, int(quotient(2ll * size * numerator + half, 2ll * denominator)));
 }
 
-__device__ Fit make_fit(const Args& args, int height, int width)
+// A lane has an axis, or a channel; a warp calls.
+__device__ void make_fit(const Args& args, int height, int width, Fit& fit)
 {
     int picture_h = args.H, picture_w = args.W;
     if (height <= 0 || width <= 0) {
@@ -66,27 +76,29 @@ __device__ Fit make_fit(const Args& args, int height, int width)
         else
             picture_w = scaled(width, args.H, height);
     }
-    Fit fit{make_axis(width, picture_w, args.W), make_axis(height, picture_h, args.H)};
-    for (int channel = 0; channel < 3; ++channel) {
-        fit.gain[channel] = args.scale / args.std[channel];
-        fit.offset[channel] = -args.mean[channel] / args.std[channel];
+    const int lane = threadIdx.x;
+    if (lane < 2)
+        fit.axes[lane] = make_axis(lane ? height : width, lane ? picture_h : picture_w,
+                                   lane ? args.H : args.W);
+    if (lane < 3) {
+        fit.gain[lane] = args.scale / args.std[lane];
+        fit.offset[lane] = -args.mean[lane] / args.std[lane];
     }
-    return fit;
 }
 
 // A letterbox has one scale, that of the side that fills the input: what detectors are trained with
 // and undo. A picture's other side is rounded to whole pixels, which moves no coordinate.
-__device__ void write_geometry(float* row, const Fit& fit)
+__device__ void write_geometry(float* row, const Axis& across, const Axis& down)
 {
-    const bool empty = fit.x.picture == 0;
-    float x = float(fit.x.source) / Args::W, y = float(fit.y.source) / Args::H;
+    const bool empty = across.picture == 0;
+    float x = float(across.source) / Args::W, y = float(down.source) / Args::H;
     if (Args::fit == Args::fit_letterbox) x = y = fmaxf(x, y);
     row[0] = empty ? 1.0f : x;
     row[1] = empty ? 1.0f : y;
-    row[2] = empty ? 0.0f : float(fit.x.before);
-    row[3] = empty ? 0.0f : float(fit.y.before);
-    row[4] = float(fit.x.source);
-    row[5] = float(fit.y.source);
+    row[2] = empty ? 0.0f : float(across.before);
+    row[3] = empty ? 0.0f : float(down.before);
+    row[4] = float(across.source);
+    row[5] = float(down.source);
 }
 
 __device__ Sample sample(const Axis& axis, int at)
@@ -191,37 +203,39 @@ __device__ void fill(Levels (&levels)[PER_THREAD], int left, const Axis& axis, L
     }
 }
 
-extern "C" __global__ void resize_letterbox(const Args args)
+extern "C" __global__ void resize_letterbox(const __grid_constant__ Args args)
 {
     using T = Args::image_t;
     __shared__ Fit fit;
     const int image = blockIdx.z;
     const int* size = args.frame_sizes + 3ull * image; // height px, width px, pitch bytes
-    if (threadIdx.x == 0 && threadIdx.y == 0) {
-        fit = make_fit(args, size[0], size[1]);
-        if (blockIdx.x == 0 && blockIdx.y == 0) write_geometry(args.geometry + 6ull * image, fit);
-    }
+    const Picture picture{args.frame_images[image], size[0], size[2]};
+    if (threadIdx.y == 0) make_fit(args, size[0], size[1], fit);
     __syncthreads();
+    const Axis &columns = fit.axes[0], &rows = fit.axes[1];
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0)
+        write_geometry(args.geometry + 6ull * image, columns, rows);
 
-    const int y = blockIdx.y * blockDim.y + threadIdx.y, picture_y = y - fit.y.before;
+    const int y = blockIdx.y * blockDim.y + threadIdx.y, picture_y = y - rows.before;
     const int left = blockIdx.x * blockDim.x * PER_THREAD + threadIdx.x;
     if (y >= args.H) return;
-    const Picture picture{args.frame_images[image], size[0], size[2]};
-    const bool inside_y = picture_y >= 0 && picture_y < fit.y.picture;
+    const bool inside_y = picture_y >= 0 && picture_y < rows.picture;
 
     Levels levels[PER_THREAD]{};
     if (inside_y && COVERS) {
-        const Cover down = cover_of(fit.y, picture_y);
-        fill(levels, left, fit.x, [&](int x) { return covered(picture, down, cover_of(fit.x, x)); });
+        const Cover down = cover_of(rows, picture_y);
+        fill(levels, left, columns,
+             [&](int x) { return covered(picture, down, cover_of(columns, x)); });
     } else if (inside_y) {
-        const Sample down = sample(fit.y, picture_y);
-        fill(levels, left, fit.x, [&](int x) { return blended(picture, down, sample(fit.x, x)); });
+        const Sample down = sample(rows, picture_y);
+        fill(levels, left, columns,
+             [&](int x) { return blended(picture, down, sample(columns, x)); });
     }
 
     for (int i = 0; i < PER_THREAD; ++i) {
-        const int x = left + i * blockDim.x, picture_x = x - fit.x.before;
+        const int x = left + i * blockDim.x, picture_x = x - columns.before;
         if (x >= args.W) return;
-        const bool inside = inside_y && picture_x >= 0 && picture_x < fit.x.picture;
+        const bool inside = inside_y && picture_x >= 0 && picture_x < columns.picture;
         T* out = args.image + (3ull * image * args.H + y) * args.W + x;
         for (int channel = 0; channel < 3; ++channel) {
             const float level = inside ? levels[i].at[channel] : args.pad_value;
