@@ -44,27 +44,37 @@ constexpr bool BGR = Args::frame_layout == Args::frame_layout_bgr ||
                      Args::frame_layout == Args::frame_layout_bgr_planar;
 constexpr bool SWAPPED = BGR != (Args::color == Args::color_bgr);
 
-struct Picture
+struct Row // of a frame
 {
     const unsigned char* __restrict__ bytes;
-    int height, pitch; // in pixels, and in bytes
+    const unsigned char* __restrict__ chroma; // of NV12
+    long long plane;                          // from one channel to the next, where they lie apart
 
-    __device__ const unsigned char* line(int y) const { return bytes + 1ll * y * pitch; }
-
-    __device__ Levels at(int y, int x) const
+    __device__ Levels at(int x) const
     {
         Levels levels;
         if (Args::frame_layout == Args::frame_layout_nv12) {
-            const unsigned char* chroma = line(height + y / 2) + x / 2 * 2;
-            levels = rgb_of_yuv(line(y)[x], chroma[0], chroma[1]);
+            levels = rgb_of_yuv(bytes[x], chroma[x / 2 * 2], chroma[x / 2 * 2 + 1]);
         } else if (Args::frame_layout == Args::frame_layout_gray) {
-            levels.at[0] = levels.at[1] = levels.at[2] = line(y)[x];
+            levels.at[0] = levels.at[1] = levels.at[2] = bytes[x];
         } else if (Args::frame_layout == Args::frame_layout_rgb ||
                    Args::frame_layout == Args::frame_layout_bgr) {
-            for (int i = 0; i < 3; ++i) levels.at[i] = line(y)[3 * x + i];
+            for (int i = 0; i < 3; ++i) levels.at[i] = bytes[3 * x + i];
         } else {
-            for (int i = 0; i < 3; ++i) levels.at[i] = line(i * height + y)[x];
+            for (int i = 0; i < 3; ++i) levels.at[i] = bytes[i * plane + x];
         }
         return SWAPPED ? Levels{levels.at[2], levels.at[1], levels.at[0]} : levels;
+    }
+};
+
+struct Picture
+{
+    const unsigned char* bytes;
+    int height, pitch; // in pixels, and in bytes
+
+    __device__ Row row(int y) const
+    {
+        return {bytes + 1ll * y * pitch, bytes + 1ll * (height + y / 2) * pitch,
+                1ll * height * pitch};
     }
 };

@@ -33,6 +33,9 @@ def cases() -> Iterator[Case]:
         inputs, shapes = {"frame_images": [frame(50, 70)]}, {"image": (1, 3, 33, 35)}
         yield Case(f"odd width, {dtype}", inputs, {}, shapes, {"image": dtype})
     yield Case("larger", {"frame_images": [frame(30, 41)]}, {}, {"image": (1, 3, 128, 160)})
+    three = {"image": (1, 3, 32, 48)}
+    yield Case("three to one", {"frame_images": [frame(90, 144)]}, {}, three, {"image": "float16"})
+    yield Case("three to one, nv12", {"frame_images": [nv12(90, 144)]}, {}, three, frame="nv12")
     yield Case("same size", {"frame_images": [frame(32, 32)]}, {}, {"image": (1, 3, 32, 32)})
     yield Case("20000 x 1", {"frame_images": [frame(1, 20000)]}, {}, {"image": (1, 3, 32, 64)})
     yield Case("1 x 20000", {"frame_images": [frame(20000, 1)]}, {}, {"image": (1, 3, 32, 64)})

@@ -22,6 +22,7 @@
 constexpr int PER_THREAD = 4; // as in the contract
 constexpr int WEIGHT_BITS = 11;
 constexpr int ONE = 1 << WEIGHT_BITS;
+constexpr long long PIXEL = 1ll << 32; // of the source, as positions count
 
 struct Axis
 {
@@ -101,6 +102,10 @@ __device__ void write_geometry(float* row, const Axis& across, const Axis& down)
     row[5] = float(down.source);
 }
 
+// Whether each picture pixel's middle is a frame pixel's, as from 1080p to 640 px: then nothing is
+// blended along the axis.
+__device__ bool meets_pixels(const Axis& axis) { return (axis.step & (2 * PIXEL - 1)) == PIXEL; }
+
 __device__ Sample sample(const Axis& axis, int at)
 {
     const int last = axis.source - 1;
@@ -122,14 +127,14 @@ __device__ int quarters(int first, int second, int weight, int weight_of_row)
     return (first * (ONE - weight) + second * weight >> 4) * weight_of_row >> 16;
 }
 
-__device__ Levels blended(const Picture& picture, const Sample& down, const Sample& across)
+__device__ Levels blended(const Row& upper, const Row& lower, int v, const Sample& across)
 {
-    const Levels a = picture.at(down.first, across.first);
+    const Levels a = upper.at(across.first);
     if (Args::interpolation == Args::interpolation_nearest) return a;
-    const Levels b = picture.at(down.first, across.second);
-    const Levels c = picture.at(down.second, across.first);
-    const Levels d = picture.at(down.second, across.second);
-    const int w = across.weight, v = down.weight;
+    const Levels b = upper.at(across.second);
+    const Levels c = lower.at(across.first);
+    const Levels d = lower.at(across.second);
+    const int w = across.weight;
     Levels levels;
     for (int i = 0; i < 3; ++i)
         levels.at[i] = (quarters(a.at[i], b.at[i], w, ONE - v) +
@@ -141,7 +146,6 @@ __device__ Levels blended(const Picture& picture, const Sample& down, const Samp
 
 constexpr bool AREA = Args::interpolation == Args::interpolation_area;
 constexpr bool COVERS = AREA || Args::interpolation == Args::interpolation_antialias;
-constexpr long long PIXEL = 1ll << 32;
 
 struct Cover // on an axis, in 2^-32 px of the source
 {
@@ -173,10 +177,11 @@ __device__ Levels covered(const Picture& picture, const Cover& down, const Cover
 {
     float sums[3] = {}, weights_down = 0.0f, weights_across = 0.0f;
     for (int y = down.first; y <= down.last; ++y) {
+        const Row pixels = picture.row(y);
         float row[3] = {};
         weights_across = 0.0f;
         for (int x = across.first; x <= across.last; ++x) {
-            const Levels levels = picture.at(y, x);
+            const Levels levels = pixels.at(x);
             const float weight = across.weight(x);
             weights_across += weight;
             for (int i = 0; i < 3; ++i) row[i] += weight * float(levels.at[i]);
@@ -228,8 +233,13 @@ extern "C" __global__ void resize_letterbox(const __grid_constant__ Args args)
              [&](int x) { return covered(picture, down, cover_of(columns, x)); });
     } else if (inside_y) {
         const Sample down = sample(rows, picture_y);
-        fill(levels, left, columns,
-             [&](int x) { return blended(picture, down, sample(columns, x)); });
+        const Row upper = picture.row(down.first), lower = picture.row(down.second);
+        if (down.weight == 0 && meets_pixels(columns))
+            fill(levels, left, columns, [&](int x) { return upper.at(sample(columns, x).first); });
+        else
+            fill(levels, left, columns, [&](int x) {
+                return blended(upper, lower, down.weight, sample(columns, x));
+            });
     }
 
     for (int i = 0; i < PER_THREAD; ++i) {
