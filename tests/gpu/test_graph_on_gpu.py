@@ -264,9 +264,14 @@ def test_no_memory_grows(load: Any) -> None:
             for _ in pipeline.stream(PICTURES * 20):
                 pass
 
+    def growth() -> int:
+        before = free()
+        for _ in range(10):
+            cycle()
+        return before - free()
+
     for _ in range(3):
         cycle()
-    before = free()
-    for _ in range(20):
-        cycle()
-    assert before - free() < 8 << 20  # CUDA gives memory back in blocks of 2 MiB
+    # CUDA gives memory back in blocks of 2 MiB. What other processes take meanwhile counts as well,
+    # but not each time.
+    assert min(growth() for _ in range(3)) < 4 << 20

@@ -72,7 +72,7 @@ def test_the_second_start_compiles_nothing(project: Project, tmp_path: Path) -> 
         said = run(project, TRTPATCH_CACHE=str(tmp_path / "fresh"))
         return [line.split()[2] for line in said if line.startswith("info: compiled ")]
 
-    assert compiled() == ["resize_letterbox", "decode_tiny", "select_nms"]
+    assert compiled() == ["begin", "resize_letterbox", "decode_tiny", "select_nms"]
     assert compiled() == []
     edit(project.header, "1.0f", "0.5f")
     assert compiled() == ["decode_tiny"]
