@@ -68,6 +68,21 @@ def test_a_value_is_held_to_its_tolerance(
     assert wrong in "".join(found.wrong)
 
 
+def test_kept_values_count_where_the_digest_is_the_same(
+    records: list[agreement.Record], cubins: Cubins
+) -> None:
+    name = "candidates_classes"
+    changed = with_output(records[0], name, values=records[0].outputs[name].values + 1)
+    (wrong,) = agreement.compare(changed, cubins=cubins).wrong
+    assert f"{name}: " in wrong
+
+
+def test_cases_of_the_same_inputs_are_two(records: list[agreement.Record], cubins: Cubins) -> None:
+    other = replace(records[0], case="another")
+    found = agreement.compare([records[0], other], cubins=cubins)
+    assert (found.compared, found.stale) == (1, (f"{ONE}, another",))
+
+
 def test_what_must_be_exact_is_compared_whole(
     records: list[agreement.Record], cubins: Cubins
 ) -> None:
@@ -75,7 +90,8 @@ def test_what_must_be_exact_is_compared_whole(
     (wrong,) = agreement.compare(changed, cubins=cubins).wrong
     assert "candidates_anchors: must be exact and differs" in wrong
     changed = with_output(records[0], "candidates_boxes", shape=(1, 2, 4))
-    assert "candidates_boxes was Output" in agreement.compare(changed, cubins=cubins).wrong[0]
+    (wrong,) = agreement.compare(changed, cubins=cubins).wrong
+    assert wrong.endswith("was float32 [1, 2, 4]")
 
 
 def test_a_case_that_has_changed_is_stale(records: list[agreement.Record], cubins: Cubins) -> None:
