@@ -190,16 +190,14 @@ def command_rows(scratch: Path) -> dict[str, Any]:
     package = str(Path(trtpatch.__file__).parents[1])
     environment["PYTHONPATH"] = os.pathsep.join([package, os.environ.get("PYTHONPATH", package)])
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    start = partial(subprocess.run, check=True, capture_output=True, env=environment)
+    run = partial(subprocess.run, check=True, capture_output=True, env=environment)
     commands = {
         "python -c pass": ["-c", "pass"],
         "import click": ["-c", "import click"],
         "trtpatch --help": [script, "--help"],
     }
     return {
-        name: measure.wall_time(
-            partial(start, [sys.executable, *words]), repeats=2 * REPEATS, warm=2
-        )
+        name: measure.wall_time(partial(run, [sys.executable, *words]), repeats=2 * REPEATS, warm=2)
         for name, words in commands.items()
     }
 
