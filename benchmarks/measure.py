@@ -137,6 +137,21 @@ def copy_bandwidth() -> dict[str, float]:
     return {**times, "gb_per_s": round(2 * size / times["median_us"] / 1e3, 1)}
 
 
+def torch_stream() -> Any:
+    """Torch on CuPy's current stream."""
+    import cupy
+    import torch
+
+    return torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
+
+
+def floor(moved: int, bandwidth: float, time: Mapping[str, float]) -> dict[str, float]:
+    """What so many bytes cost at the copy's bandwidth in GB/s, and a time's share of it."""
+    least = moved / bandwidth / 1e3
+    share = round(least / time["median_us"], 3)
+    return {"bytes": moved, "floor_us": round(least, 2), "share_of_floor": share}
+
+
 def save(name: str, rows: Any, out: str | None = None) -> Path:
     """Write `results/<name>.json`, or into the folder `out`."""
     folder = Path(out) if out else RESULTS

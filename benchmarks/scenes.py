@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import measure
 import numpy as np
 
 from trtpatch.catalog import Catalog
@@ -164,3 +165,29 @@ def in_turn(executors: Sequence[Any], stream: Any) -> Callable[[], None]:
             walk()
 
     return walk_all
+
+
+def walk_time(executors: Sequence[Any]) -> dict[str, Any]:
+    """Time of one walk; several executors take turns, so that no input stays in the cache."""
+    stream = executors[0]._stream
+    run = in_turn(executors, stream)
+    with stream:
+        times = measure.gpu_time(run)
+    return {name: round(t / len(executors), 3) for name, t in times.items() if name != "runs"}
+
+
+def step_times(executor: Any) -> dict[str, Any]:
+    """What each step adds to the walk: graphs of the first step, of the first two, and so on."""
+    calls, stream = calls_of(executor), executor._stream
+    times, before = {}, 0.0
+    with stream:
+        for index, call in enumerate(calls):
+
+            def prefix(last: int = index) -> None:
+                for one in calls[: last + 1]:
+                    one.run()
+
+            until = measure.gpu_time(measure.captured(prefix))["median_us"]
+            times[call.name] = round(until - before, 3)
+            before = until
+    return times
