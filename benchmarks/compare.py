@@ -99,13 +99,18 @@ def decode_scenes(batch: int, sets: int) -> Iterator[Scene]:
         frame = np.tile(np.float32([3, 3, 0, 0, 1920, 1920]), (batch, 1))
         return {"head": levels(batch, 250, seed=seed), "geometry": frame}
 
+    def scattered(seed: int) -> scenes.Inputs:
+        return {"head": levels(batch, 250, seed=seed, scattered=True)}
+
     for name, inputs, values in (
         ("decode_yolov8_raw", lambda seed: {"head": levels(batch, 250, seed=seed)}, 64),
+        ("decode_yolov8_raw, scattered", scattered, 64),
         ("decode_yolov8_split", apart, 64),
         ("decode_yolov8", lambda seed: {"head": head(batch, 250, seed=seed)}, 4),
     ):
+        patch, *_ = name.split(",")
         moved = batch * 4 * (8400 * 80 + 250 * (values + 7))
-        yield Scene(f"{name}, batch {batch}", (name,), batch, inputs, sets, moved)
+        yield Scene(f"{name}, batch {batch}", (patch,), batch, inputs, sets, moved)
     chain = "decode_yolov8_raw", "select_nms"
     yield Scene(f"decode + nms, batch {batch}", chain, batch, geometry)
 

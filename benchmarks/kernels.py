@@ -9,6 +9,7 @@ Graphs, clearing included; peers run as their users run them.
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,36 +26,33 @@ Row = dict[str, Any]
 
 
 def decode_floor(bandwidth: float) -> Row:
-    """YOLOv8's raw heads, batch 32, against the bytes that must move."""
+    """YOLOv8's heads, batch 32, against the bytes that are wanted and those that memory gives."""
     import cupy
 
     rows: Row = {}
-    for name in ("decode_yolov8_raw", "decode_yolov8"):
-        made = []
-        for seed in range(3):
-            head = (
-                scenes.yolov8_levels(32, 250, seed=seed)
-                if name == "decode_yolov8_raw"
-                else scenes.yolov8_head(32, 250, seed=seed)
-            )
-            made.append(scenes.executor([name], {"head": head}, batch=32))
-        made[0].walk()
-        count = int(made[0].read(f"{name}.candidates_count")[0])
-        values = 64 if name == "decode_yolov8_raw" else 4  # of a kept anchor's box
-        bytes_moved = 32 * (8400 * 80 * 4 + count * (values * 4 + 28))
-        # They lie a whole level apart, so that each comes with its 32-byte sector.
-        sectors = (bytes_moved + 32 * count * values * 28) / bandwidth / 1e3
-        times = walk_time(made)
-        rows[name] = {
-            **times,
-            "steps": step_times(made[0]),
-            **measure.floor(bytes_moved, bandwidth, times),
-            "floor in sectors, us": round(sectors, 2),
-            "share of the floor in sectors": round(sectors / times["median_us"], 3),
-        }
-        for one in made:
-            one.close()
-        cupy.get_default_memory_pool().free_all_blocks()
+    for name, make, values, threshold in (
+        ("decode_yolov8_raw", scenes.yolov8_levels, 64, math.log(0.25 / 0.75)),
+        ("decode_yolov8", scenes.yolov8_head, 4, 0.25),
+    ):
+        for place in ("in blobs", "scattered"):
+            heads = [make(32, 250, seed=n, scattered=place == "scattered") for n in range(3)]
+            made = [scenes.executor([name], {"head": head}, batch=32) for head in heads]
+            made[0].walk()
+            count = int(made[0].read(f"{name}.candidates_count").sum())
+            scores, written = 32 * 8400 * 80 * 4, count * 28
+            levels = heads[0] if isinstance(heads[0], list) else heads[:1]
+            boxes = sum(scenes.bytes_of_boxes(one, values, threshold) for one in levels)
+            times = walk_time(made)
+            rows[f"{name}, candidates {place}"] = {
+                **times,
+                "steps": step_times(made[0]),
+                "candidates": count,
+                **measure.floor(scores + count * values * 4 + written, bandwidth, times),
+                "as fetched": measure.floor(scores + boxes + written, bandwidth, times),
+            }
+            for one in made:
+                one.close()
+            cupy.get_default_memory_pool().free_all_blocks()
     return rows
 
 
