@@ -1,6 +1,6 @@
 """Versions of the built-in patches side by side, on one GPU in one run.
 
-    python benchmarks/compare.py patches /tmp/other/patches ... [--only decode,nms] [--out folder]
+    python benchmarks/compare.py patches /tmp/other/patches ... [--only NAME]... [--out folder]
 
 Each argument is a folder of patches with its own common.cuh. The versions take turns, the first one
 twice, which shows how much of a difference is noise; a version whose text is the first one's is
@@ -203,7 +203,9 @@ def main() -> None:
     parser.add_argument(
         "folders", nargs="+", type=Path, help="of patches; the first is the measure"
     )
-    parser.add_argument("--only", default="", help="parts of scenes' names, with commas")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="part of a scene's name; may be repeated"
+    )
     parser.add_argument("--compile", action="store_true", help="compile for sm_90, and run nothing")
     parser.add_argument("--out")
     arguments = parser.parse_args()
@@ -213,7 +215,7 @@ def main() -> None:
     copy = {} if arguments.compile else measure.copy_bandwidth()
     results: Row = {"device copy": copy}
     for scene in all_scenes():
-        if not any(part in scene.name for part in arguments.only.split(",")):
+        if not any(part in scene.name for part in arguments.only or [""]):
             continue
         units = units_of(scene, versions)
         if arguments.compile:
