@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.tiny_model import picture, save_tiny
+from trtpatch.pipeline import Pipeline
 
 PICTURE = picture(100, 150)
 
@@ -105,3 +107,8 @@ def edit(file: Path, old: str, new: str) -> None:
     text = file.read_text("utf-8")
     assert text.count(old) == 1, (file, text.count(old), old)
     file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def best(pipeline: Pipeline, picture: Any = PICTURE) -> float:
+    """The score of what comes first."""
+    return float(pipeline(picture)[0].scores[0])

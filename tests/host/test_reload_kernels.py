@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trtpatch
-from tests.reloads import PICTURE, Project, edit
+from tests.reloads import Project, best, edit
 from trtpatch.errors import CompileError
 from trtpatch.pipeline import Pipeline
 
@@ -25,10 +25,6 @@ def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Pro
 def pipeline(project: Project) -> Iterator[Pipeline]:
     with trtpatch.load(project.pipeline) as loaded:
         yield loaded
-
-
-def best(pipeline: Pipeline) -> float:
-    return float(pipeline(PICTURE)[0].scores[0])
 
 
 def compiled(pipeline: Pipeline) -> int:
