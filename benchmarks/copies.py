@@ -132,7 +132,7 @@ def main() -> None:
     rows: dict[str, Any] = {}
 
     def add(name: str, run: Callable[[], None]) -> None:
-        rows[name] = measure.wall_time(run, repeats=60, warm=10)
+        rows[name] = measure.wall_time(run, repeats=60)
         gb_per_s = FRAME_BYTES / rows[name]["median_us"] / 1e3
         print(f"{name:40} {rows[name]['median_us']:8.1f} us {gb_per_s:6.1f} GB/s", flush=True)
 

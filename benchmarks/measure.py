@@ -57,12 +57,17 @@ def gpu_times(
     return {name: summary(taken) for name, taken in times.items()}
 
 
-def wall_time(
-    run: Callable[[], Any], *, inner: int = 1, repeats: int = 50, warm: int = 5
-) -> dict[str, float]:
-    """Wall-clock time of one `run`, which waits for its own end."""
-    for _ in range(warm):
+def warm_up(run: Callable[[], Any], seconds: float = 0.7) -> None:
+    """Run for a while: a processor that was idle takes part of a second to reach its speed."""
+    end = time.perf_counter() + seconds
+    run()
+    while time.perf_counter() < end:
         run()
+
+
+def wall_time(run: Callable[[], Any], *, inner: int = 1, repeats: int = 50) -> dict[str, float]:
+    """Wall-clock time of one `run`, which waits for its own end, on a processor that is warm."""
+    warm_up(run)
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -46,7 +46,7 @@ def letterbox(batch: int, bandwidth: float) -> Row:
             out[n, 140:500] = cv2.resize(frame, (640, 360))
         return (out.transpose(0, 3, 1, 2) / np.float32(255)).astype(np.float16)
 
-    rows["OpenCV on the CPU"] = measure.wall_time(opencv, repeats=10, warm=2)
+    rows["OpenCV on the CPU"] = measure.wall_time(opencv, repeats=10)
     return rows
 
 

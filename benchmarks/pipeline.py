@@ -83,16 +83,23 @@ def host_time(pipeline: Any, cupy: Any, picture: list[np.ndarray]) -> dict[str, 
 
     def held(run: Callable[[], Any]) -> dict[str, float]:
         times = []
-        for _ in range(200):
+
+        def once() -> None:
             executor._stream.synchronize()
             start = time.perf_counter()
             run()
             times.append((time.perf_counter() - start) * 1e6)
-        return measure.summary(times[50:])
 
-    call, launch = held(lambda: pipeline(frame)), held(executor._slot.walk)
-    beyond = round(call["median_us"] - launch["median_us"], 3)
-    return {"call": call, "the graph's launch alone": launch, "call beyond the launch, us": beyond}
+        measure.warm_up(once)
+        times.clear()
+        for _ in range(500):
+            once()
+        return measure.summary(times)
+
+    return {
+        "call": held(lambda: pipeline(frame)),
+        "of which the graph's launch": held(executor._slot.walk),
+    }
 
 
 def overlap_rows(path: Path, photo: Path) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def overlap_rows(path: Path, photo: Path) -> dict[str, Any]:
     with trtpatch.load(path) as pipeline:
         for kind, frames in (("pageable", pageable), ("pinned", pinned)):
             for depth in (1, 2, 4):
-                list(pipeline.stream(frames[:8], depth=depth))
+                measure.warm_up(lambda f=frames, d=depth: list(pipeline.stream(f, depth=d)))
                 rates = []
                 for _ in range(5):
                     start = time.perf_counter()
@@ -213,7 +220,7 @@ def usual_rows(path: Path, head: str, size: int, batch: int, photo: Path) -> dic
             for _ in pipeline.stream(photos * 8, depth=3):
                 pass
 
-        times = measure.wall_time(streamed, repeats=5, warm=1)
+        times = measure.wall_time(streamed, repeats=5)
         rows["trtpatch, streamed, frames/s"] = round(8 * batch / times["median_us"] * 1e6, 1)
     usual = UsualWay(Loaded(path).binding.engine, head, size, float(threshold))
     rows["usual way"] = measure.wall_time(lambda: usual(photos), repeats=30)

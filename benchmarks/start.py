@@ -197,7 +197,7 @@ def command_rows(scratch: Path) -> dict[str, Any]:
         "trtpatch --help": [script, "--help"],
     }
     return {
-        name: measure.wall_time(partial(run, [sys.executable, *words]), repeats=2 * REPEATS, warm=2)
+        name: measure.wall_time(partial(run, [sys.executable, *words]), repeats=2 * REPEATS)
         for name, words in commands.items()
     }
 

@@ -146,10 +146,8 @@ def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
         if isinstance(image, np.ma.MaskedArray):
             raise InputError(f"{place}: a masked array; give one without, such as image.filled(0)")
         return _host_frame(np.asarray(image), layout, place)
-    if isinstance(image, (str, os.PathLike)):
-        return _host_frame(arrange(read_image(Path(image)), layout), layout, place)
     try:
-        return _foreign_frame(image, layout, place)
+        return _other_frame(image, layout, place)
     except InputError:
         raise
     except Exception as error:  # its own code, or its description of its memory, fails
@@ -157,11 +155,13 @@ def _as_frame(image: Any, layout: FrameLayout, index: int, count: int) -> Frame:
         raise InputError(f"{place}: {what}: {type(error).__name__}: {error}") from error
 
 
-def _foreign_frame(image: Any, layout: FrameLayout, place: str) -> Frame:
-    """Take an object of another library."""
+def _other_frame(image: Any, layout: FrameLayout, place: str) -> Frame:
+    """Take a path or an object of another library; those on the GPU first, who are in haste."""
     interface = getattr(image, "__cuda_array_interface__", _ABSENT)
     if interface is not _ABSENT:
         return _device_frame(image, interface, layout, place)
+    if isinstance(image, (str, os.PathLike)):
+        return _host_frame(arrange(read_image(Path(image)), layout), layout, place)
     if type(image).__module__.startswith("PIL."):  # it knows its own channels
         return _host_frame(arrange(_rgb(image, None), layout), layout, place)
     if hasattr(image, "__array_interface__"):

@@ -68,6 +68,7 @@ class ModelShapes:
         self.largest = ModelShape(most, size)
         self._limits = (low[2:], high[2:]) if picture and low and high else None
         self._rectangular = rectangular and picture is not None and _OPEN in picture.shape[2:]
+        self._closed = not self._open_batch and not self._rectangular
         self.notes: tuple[str, ...] = ()
         if rectangular and not self._rectangular:
             self.notes = ("without effect: size; the engine's picture has a fixed one",)
@@ -82,6 +83,8 @@ class ModelShapes:
         Raises:
             EngineError: the size is none, or the engine has no picture to give it to.
         """
+        if size is None and self._closed:
+            return self.largest
         count = max(len(pictures), self._least_batch) if self._open_batch else self.largest.batch
         if size is None:
             size = self._rectangle(pictures) if self._rectangular else self.largest.size

@@ -87,12 +87,13 @@ class Ready:
             EngineError: the engine does not run in that shape.
             MatchError: a patch does not.
         """
-        if shape in self._kept:
+        kept = self._kept.get(shape)
+        if kept is not None:
             self._kept.move_to_end(shape)
-        else:
-            while len(self._kept) >= self._loaded.spec.shapes:
-                self._drop(next(iter(self._kept)))
-            self._add(self._loaded.bind(shape))
+            return kept[1]
+        while len(self._kept) >= self._loaded.spec.shapes:
+            self._drop(next(iter(self._kept)))
+        self._add(self._loaded.bind(shape))
         return self.last
 
     def set(self, buffer: str, value: float) -> None:

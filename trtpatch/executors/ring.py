@@ -75,7 +75,8 @@ class Slot:
         Args:
             stream: what is put on it from now on may overwrite the results.
         """
-        self.results.computed.synchronize()
+        if not self.results.computed.done:  # asking is quicker than waiting
+            self.results.computed.synchronize()
         guest = self._guest()
         if guest is not None:
             guest.move_out()
@@ -103,10 +104,10 @@ class Slot:
             for buffer, value in settings.items():
                 self.views[buffer][0] = value
             self._settings = settings
-        rooms = [0 if f.on_device else _room(f) for f in frames]
-        if not any(rooms):
+        if all(frame.on_device for frame in frames):
             put_frames(self.views, frames)
             return
+        rooms = [0 if frame.on_device else _room(frame) for frame in frames]
         total = sum(rooms)
         self._grow(total, streams)
         base = self._pixels.data.ptr

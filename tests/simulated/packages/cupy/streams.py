@@ -150,6 +150,10 @@ class Event:
         self.capture = queue.capture
         self.mark = None if self.capture is not None else (queue, queue.end)
 
+    @property
+    def done(self) -> bool:
+        return self.mark is None or self.mark[0]._done >= self.mark[1]
+
     def synchronize(self) -> None:
         if self.mark is not None:
             queue, mark = self.mark
