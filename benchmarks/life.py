@@ -1,6 +1,8 @@
 """Does memory grow over many frames, and over many pipelines?
 
-python benchmarks/life.py [--frames 100000] [--loads 1000] [--out folder]
+    python benchmarks/life.py --model yolox_nano_416.onnx [--small tiny.onnx] [--out folder]
+
+`--small` is a model that is loaded quickly, for the many pipelines; `--model` where not given.
 """
 
 from __future__ import annotations
@@ -34,9 +36,16 @@ def used() -> dict[str, float]:
     }
 
 
+def pipeline_file(folder: str, model: Path) -> Path:
+    path = Path(folder) / f"{model.stem}.yaml"
+    path.write_text(f"engine: {{path: {model.resolve()}, kind: trt}}\n", encoding="utf-8")
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--small", type=Path)
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--loads", type=int, default=1000)
     parser.add_argument("--out")
@@ -45,9 +54,7 @@ def main() -> None:
     draw = np.random.default_rng(0)
     pictures = [draw.integers(0, 255, (120 + 8 * i, 160, 3), np.uint8) for i in range(8)]
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "pipeline.yaml"
-        model = arguments.model.resolve()
-        path.write_text(f"engine: {{path: {model}, kind: trt}}\n", encoding="utf-8")
+        path = pipeline_file(scratch, arguments.model)
         with trtpatch.load(path) as pipeline:
             for _ in pipeline.stream(pictures * 100):
                 pass
@@ -61,6 +68,7 @@ def main() -> None:
                 "objects": objects,
             }
             print(results, flush=True)
+        path = pipeline_file(scratch, arguments.small or arguments.model)
         for _ in range(5):
             trtpatch.load(path).close()
         before, start = used(), time.perf_counter()
