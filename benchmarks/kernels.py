@@ -42,13 +42,14 @@ def decode_floor(bandwidth: float) -> Row:
             scores, written = 32 * 8400 * 80 * 4, count * 28
             levels = heads[0] if isinstance(heads[0], list) else heads[:1]
             boxes = sum(scenes.bytes_of_boxes(one, values, threshold) for one in levels)
-            times = walk_time(made)
+            times, steps = walk_time(made), step_times(made)
+            wanted, fetched = (scores + written + size for size in (count * values * 4, boxes))
             rows[f"{name}, candidates {place}"] = {
                 **times,
-                "steps": step_times(made[0]),
+                "steps": steps,
                 "candidates": count,
-                **measure.floor(scores + count * values * 4 + written, bandwidth, times),
-                "as fetched": measure.floor(scores + boxes + written, bandwidth, times),
+                **measure.floor(wanted, bandwidth, times, steps[name]),
+                "as fetched": measure.floor(fetched, bandwidth, times, steps[name]),
             }
             for one in made:
                 one.close()
@@ -72,7 +73,7 @@ def decode_and_nms(batch: int) -> Row:
             [name, "select_nms"], {"head": data, "geometry": geometry}, batch=batch
         )
         rows[f"trtpatch, {name} + select_nms"] = walk_time([one])
-        rows[f"steps, {name}"] = step_times(one)
+        rows[f"steps, {name}"] = step_times([one])
         rows[f"candidates, {name}"] = int(one.read(f"{name}.candidates_count")[0])
         one.close()
     raw = torch.from_numpy(head).cuda()
@@ -169,7 +170,7 @@ def nms_alone(batch: int) -> Row:
         port = scenes.candidates(batch, count, 8400)
         one = scenes.executor(["select_nms"], dict(port), batch=batch)
         ours = walk_time([one])
-        steps = step_times(one)
+        steps = step_times([one])
         kept = int(one.read("select_nms.detections_counters")[0, 1])
         one.close()
         xyxy = torch.from_numpy(port["candidates_boxes"][:, :count].copy()).cuda()

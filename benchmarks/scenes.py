@@ -220,18 +220,18 @@ def walk_time(executors: Sequence[Any]) -> dict[str, Any]:
     return {name: round(t / len(executors), 3) for name, t in times.items() if name != "runs"}
 
 
-def step_times(executor: Any) -> dict[str, Any]:
+def step_times(executors: Sequence[Any]) -> dict[str, float]:
     """What each step adds to the walk: graphs of the first step, of the first two, and so on."""
-    calls, stream = calls_of(executor), executor._stream
+    groups, stream = [calls_of(one) for one in executors], executors[0]._stream
     times, before = {}, 0.0
     with stream:
-        for index, call in enumerate(calls):
-
-            def prefix(last: int = index) -> None:
-                for one in calls[: last + 1]:
-                    one.run()
-
-            until = measure.gpu_time(measure.captured(prefix))["median_us"]
+        for index, call in enumerate(groups[0]):
+            graphs = [
+                measure.captured(lambda some=calls[: index + 1]: [one.run() for one in some])
+                for calls in groups
+            ]
+            taken = measure.gpu_time(lambda graphs=graphs: [graph() for graph in graphs])
+            until = taken["median_us"] / len(groups)
             times[call.name] = round(until - before, 3)
             before = until
     return times

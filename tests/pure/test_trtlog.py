@@ -40,6 +40,10 @@ LINES = {
         "attachExceptionMsgToGraph] MyelinCheckException: cudnn_graph_utils.h:405: CHECK(false) "
         "failed. cuDNN graph compilation failed.)"
     ),
+    "TF32 TensorRT-RTX 1.4 has none for some": (
+        "IExecutionContext::enqueueV3: Error Code 1: Myelin ([cudnn_graph.cpp:351: exec_impl] In "
+        "ixn_cudnn_graph_params_t `conv:insn:Conv_0`: In executeMyelinGraph)"
+    ),
     "not enough free memory": "Requested size was 45444608 bytes.",
 }
 

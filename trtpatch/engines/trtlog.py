@@ -50,9 +50,9 @@ _FAILURES = {
     r"blobSize|kEND_OF_PLAN_MARKER|Failed to read plan": (
         "the plan is truncated or damaged. Copy or build it again"
     ),
-    r"cuDNN graph compilation failed": (
+    r"cuDNN graph compilation failed|cudnn_graph": (
         "a layer has no kernel on this GPU. If NVIDIA_TF32_OVERRIDE is 0, unset it: without TF32 "
-        "TensorRT-RTX 1.4 has none for some matrix products"
+        "TensorRT-RTX 1.4 has none for some matrix products and convolutions"
     ),
     r"out of memory|OutOfMemory|Requested size was": "the GPU has not enough free memory",
     r"driver version is insufficient|CUDA driver version": (
