@@ -10,14 +10,14 @@ from its first step until the frame is on the GPU.
 from __future__ import annotations
 
 import argparse
-import queue
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import measure
 import numpy as np
+
+from trtpatch.executors.copier import Copier
 
 FRAME_BYTES = 1080 * 1920 * 3
 FRAMES = 16
@@ -27,7 +27,7 @@ FRAMES = 16
 class Copies:
     """Memory and a stream, shared by all ways."""
 
-    def __init__(self, *, write_combined: bool = False) -> None:
+    def __init__(self) -> None:
         import ctypes
 
         import cupy
@@ -37,8 +37,7 @@ class Copies:
         random = np.random.default_rng(0)
         self.frames = [random.integers(0, 256, FRAME_BYTES, np.uint8) for _ in range(FRAMES)]
         self.target = cupy.empty(FRAME_BYTES, np.uint8).data.ptr
-        flags = 4 if write_combined else 0  # cudaHostAllocWriteCombined
-        self._memory = self.runtime.hostAlloc(FRAME_BYTES, flags)
+        self._memory = self.runtime.hostAlloc(FRAME_BYTES, 0)
         room = (ctypes.c_ubyte * FRAME_BYTES).from_address(self._memory)
         self.pinned = np.frombuffer(room, np.uint8)
         self.turn = 0
@@ -78,47 +77,12 @@ def by_caller(copies: Copies, size: int) -> Callable[[], None]:
     return run
 
 
-def by_futures(copies: Copies, size: int, threads: int) -> Callable[[], None]:
-    pool = ThreadPoolExecutor(threads)
+def by_threads(copies: Copies, size: int, threads: int) -> Callable[[], None]:
+    copier = Copier(threads)
 
     def run() -> None:
         frame = copies.next()
-        done = [pool.submit(copies.part, frame, *part) for part in parts(size)]
-        for one in done:
-            one.result()
-        copies.stream.synchronize()
-
-    return run
-
-
-def by_queue(copies: Copies, size: int, threads: int) -> Callable[[], None]:
-    """Threads that wait at a queue written in C; the caller copies as well."""
-    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    done: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def work(job: Any) -> None:
-        copies.part(*job)
-        done.put(None)
-
-    def serve() -> None:
-        while True:
-            work(jobs.get())
-
-    for _ in range(threads - 1):
-        threading.Thread(target=serve, daemon=True).start()
-
-    def run() -> None:
-        frame = copies.next()
-        todo = parts(size)
-        for part in todo:
-            jobs.put((frame, *part))
-        while True:
-            try:
-                work(jobs.get_nowait())
-            except queue.Empty:
-                break
-        for _ in todo:
-            done.get()
+        copier.run([partial(copies.part, frame, *part) for part in parts(size)])
         copies.stream.synchronize()
 
     return run
@@ -142,24 +106,11 @@ def main() -> None:
 
     add("already pinned", from_pinned)
     add("the driver", by_driver(copies))
-    for kilobytes in (512, 1024, 2048):
-        add(f"the caller, {kilobytes} KiB", by_caller(copies, kilobytes << 10))
+    add("the caller, 1024 KiB", by_caller(copies, 1 << 20))
     for threads in (2, 4, 8):
-        for kilobytes in (256, 512, 1024):
-            add(
-                f"futures, {threads} threads, {kilobytes} KiB",
-                by_futures(copies, kilobytes << 10, threads),
-            )
-            add(
-                f"queue, {threads} threads, {kilobytes} KiB",
-                by_queue(copies, kilobytes << 10, threads),
-            )
-    combined = Copies(write_combined=True)
-    for threads in (1, 4, 8):
-        add(
-            f"write-combined, queue, {threads} threads, 512 KiB",
-            by_queue(combined, 512 << 10, threads),
-        )
+        for kilobytes in (512, 1024, 1536, 2048, 3072):
+            name = f"{threads} threads, {kilobytes} KiB"
+            add(name, by_threads(copies, kilobytes << 10, threads))
     print(measure.save("copies", rows, arguments.out))
 
 

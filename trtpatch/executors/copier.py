@@ -19,13 +19,15 @@ _Done = SimpleQueue[Optional[BaseException]]
 class Copier:
     """Runs a batch's copies, with the caller's thread as one of several."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = THREADS) -> None:
         self._jobs: SimpleQueue[tuple[_Job, _Done] | None] = SimpleQueue()
-        for _ in range(THREADS - 1):
-            threading.Thread(
-                target=_serve, args=(self._jobs,), name="trtpatch-copy", daemon=True
-            ).start()
-        self.close = weakref.finalize(self, _dismiss, self._jobs)
+        helpers = [
+            threading.Thread(target=_serve, args=(self._jobs,), name="trtpatch-copy", daemon=True)
+            for _ in range(threads - 1)
+        ]
+        for helper in helpers:
+            helper.start()
+        self.close = weakref.finalize(self, _dismiss, self._jobs, len(helpers))
         """Let the threads end; a second time does nothing."""
 
     def run(self, jobs: Sequence[_Job]) -> None:
@@ -72,6 +74,6 @@ def _do(work: tuple[_Job, _Done] | None) -> bool:
     return True
 
 
-def _dismiss(jobs: SimpleQueue[tuple[_Job, _Done] | None]) -> None:
-    for _ in range(THREADS - 1):
+def _dismiss(jobs: SimpleQueue[tuple[_Job, _Done] | None], helpers: int) -> None:
+    for _ in range(helpers):
         jobs.put(None)
