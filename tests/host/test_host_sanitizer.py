@@ -51,16 +51,34 @@ def test_out_of_bounds_by_one(bench):
     assert "writes 1 bytes, at element -1 of uint8 [3]" in messages
 
 
-def test_the_kernels_own_line_is_named_and_the_shared_helpers_beside_it(bench):
-    text = (
-        SIGNATURE.replace("extern", '#line 7 "patches/mine/kernel.cu"\nextern')
-        + "    args.out[threadIdx.x] = get(args.values, threadIdx.x - 1);\n}"
-    )
-    helper = '#line 40 "patches/common.cuh"\n__device__ float get(const float* r, int at)\n'
-    text = helper + "{\n    return r[at];\n}\n" + text
-    (one,) = of_kind(bench.sanitize(text, block=256, values=VALUES, out=OUT), "out-of-bounds")
-    assert (one.file, one.line, one.buffer) == (FILE, 9, "values")
-    assert "(by way of patches/common.cuh:42)" in one.message
+HELPERS = """#line 40 "patches/common.cuh"
+__device__ INLINE float get(const float* row, int at) { return row[at]; }
+__device__ INLINE int rest(int whole, int part) { return whole % part; }
+__device__ INLINE float neighbour(float mine) { return __shfl_xor_sync(~0u, mine, 1); }
+__device__ INLINE void meet() { __syncthreads(); }
+__device__ INLINE void stop() { __trap(); }
+#line 7 "patches/mine/kernel.cu"
+"""
+
+
+@pytest.mark.parametrize("inline", ["inline", "__noinline__"])
+@pytest.mark.parametrize(
+    ("code", "kind", "line"),
+    [
+        ("args.out[threadIdx.x] = get(args.values, threadIdx.x - 1);", "out-of-bounds", 40),
+        ("args.out[threadIdx.x] = rest(7, threadIdx.x);", "division", 41),
+        ("if (threadIdx.x < 8) args.out[threadIdx.x] = neighbour(1.0f);", "mask", 42),
+        ("if (threadIdx.x < 8) meet();", "divergence", 43),
+        ("if (threadIdx.x == 8) stop();", "trap", 44),
+    ],
+)
+def test_the_kernels_own_line_is_named_and_the_shared_helpers_beside_it(
+    bench, code, kind, line, inline
+):
+    text = HELPERS.replace("INLINE", inline) + SIGNATURE + code + "\n}"
+    one, *_ = of_kind(bench.sanitize(text, block=256, values=VALUES, out=OUT), kind)
+    assert (one.file, one.line) == (FILE, 9)
+    assert f"(by way of patches/common.cuh:{line})" in one.message
 
 
 @pytest.mark.parametrize(

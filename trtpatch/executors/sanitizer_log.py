@@ -76,6 +76,7 @@ class _Reader:
         self._starts: dict[int, int] = {}
         self._entry = ""
         self._report: _Report | None = None
+        self._calls: list[Place] = []
         names = author_files(job.unit.text)
         self._frame = re.compile(rf"\s+#\d+ 0x[0-9a-f]+ in .*? (?:\./)?({names}):(\d+)")
 
@@ -84,6 +85,8 @@ class _Reader:
         if line.startswith("trtpatch:"):
             yield from self.finish()
             yield from self._told(line)
+        elif not self._report and (match := self._frame.match(line)):
+            self._calls.append((match[1], int(match[2])))
         elif match := _UNDEFINED.match(line):
             yield from self.finish()
             kind = next((k for words, k in _KINDS.items() if words in line), "undefined")
@@ -111,6 +114,8 @@ class _Reader:
         word, _, rest = line.removeprefix("trtpatch:").partition(" ")
         if word == "run":
             self._starts = {}
+        elif word == "calls":
+            self._calls = []
         elif word == "buffer":
             number, address = rest.split()
             self._starts[int(number)] = int(address, 16)
@@ -118,7 +123,8 @@ class _Reader:
             self._entry = self._job.launches[int(rest)].entry
         elif word == "fault":
             kind, file, at, message = rest.split("\t", 3)
-            yield Finding(kind, self._entry, file, int(at), "", message)
+            place, around = place_of(self._calls) if self._calls else ((file, int(at)), "")
+            yield Finding(kind, self._entry, *place, "", message + around)
         elif word in ENDINGS:
             kind, message = ENDINGS[word]
             yield Finding(kind, self._entry, "", 0, "", message.format(rest))

@@ -71,6 +71,7 @@ struct Block {
     bool progress;      // whether any thread ran in this pass
     bool failed;
     Thread* current;
+    const Thread* blamed;  // of the failure; null where it is nobody's
     Stack host;
     Stack fibers[kMaxThreads];  // made when first needed, kept from launch to launch
     char* stacks[kMaxThreads / kStacksAtOnce];
@@ -84,9 +85,11 @@ struct Block {
 
 Block block;
 
-inline void record(const char* kind, Site site, const char* format, va_list values) {
+inline void record(
+    const char* kind, const Thread* blamed, Site site, const char* format, va_list values) {
     if (block.failed) return;
     block.failed = true;
+    block.blamed = blamed;
     Report& report = *block.report;
     report.line = site.line;
     snprintf(report.kind, sizeof report.kind, "%s", kind);
@@ -94,21 +97,42 @@ inline void record(const char* kind, Site site, const char* format, va_list valu
     vsnprintf(report.message, sizeof report.message, format, values);
 }
 
+// Ends the launch. A thread that is to blame waits in the call that is named.
 __attribute__((format(printf, 3, 4))) inline void note(
-    const char* kind, Site site, const char* format, ...) {
+    const char* kind, const Thread* blamed, const char* format, ...) {
     va_list values;
     va_start(values, format);
-    record(kind, site, format, values);
+    record(kind, blamed, blamed ? blamed->site : Site{"", 0, ""}, format, values);
     va_end(values);
+}
+
+// Leaves a thread's stack, or the host's. A thread is come back to after a failure only for it to
+// say which calls led there.
+inline void leave(Stack& from, Stack& to) {
+    switch_stack(from, to);
+#ifdef TRTPATCH_ASAN
+    if (&from == &block.host || !block.failed) return;
+    __sanitizer_print_stack_trace();
+    switch_stack(from, block.host);
+#endif
+}
+
+// Writes the calls of the thread that is to blame to stderr.
+inline void tell_calls() {
+#ifdef TRTPATCH_ASAN
+    if (!block.blamed) return;
+    fprintf(stderr, "trtpatch:calls\n");
+    switch_stack(block.host, *block.blamed->fiber);
+#endif
 }
 
 // Ends the launch from within a thread, whose stack is left as it is.
 [[noreturn]] void fail(const char* kind, Site site, const char* format, ...) {
     va_list values;
     va_start(values, format);
-    record(kind, site, format, values);
+    record(kind, block.current, site, format, values);
     va_end(values);
-    switch_stack(*block.current->fiber, block.host);
+    leave(*block.current->fiber, block.host);
     __builtin_unreachable();
 }
 
@@ -142,7 +166,7 @@ inline void report_divergence() {
     }
     if (returned) add("; %u returned", returned);
     if (first)
-        note("divergence", first->site, "block (%u, %u, %u): %s", block_index.x, block_index.y,
+        note("divergence", first, "block (%u, %u, %u): %s", block_index.x, block_index.y,
              block_index.z, text);
 }
 

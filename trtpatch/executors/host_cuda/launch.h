@@ -52,7 +52,7 @@ struct Guard {
         if (!size || (start[0] == kByte && !memcmp(start, start + 1, size - 1))) return;
         uint32_t first = 0;
         while (start[first] == kByte) ++first;
-        note("out-of-bounds", {"", 0, ""},
+        note("out-of-bounds", nullptr,
              "block (%u, %u, %u) writes byte %u of dynamic shared memory; 'shared:' of the launch"
              " asks for %u bytes", block_index.x, block_index.y, block_index.z,
              launch.shared_bytes + first, launch.shared_bytes);
@@ -159,7 +159,9 @@ inline void run_grid(const Launch& launch, const Entry& entry, Report* report) {
         guard.check(launch);
     }
     free(order);
-    if (block.failed) drop_fibers();
+    if (!block.failed) return;
+    tell_calls();
+    drop_fibers();
 }
 
 }  // namespace on_host

@@ -18,11 +18,11 @@ inline void each_lane(Warp& warp, unsigned lanes, Visit visit) {
 inline void exchange(Warp& warp, unsigned lanes) {
     each_lane(warp, lanes, [&](Thread& thread) {
         if (thread.mask & warp.returned)
-            return note("mask", thread.site,
+            return note("mask", &thread,
                         "%s: mask 0x%08x names lanes 0x%08x, which have returned", thread.site.call,
                         thread.mask, thread.mask & warp.returned);
         if (!(lanes >> thread.source & 1))
-            return note("mask", thread.site,
+            return note("mask", &thread,
                         "%s: lane %u reads lane %d, which takes no part (mask 0x%08x, %u threads)",
                         thread.site.call, thread.lane, thread.source, thread.mask, block.size);
         thread.result = warp.threads[thread.source].value;

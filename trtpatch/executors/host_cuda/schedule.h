@@ -42,7 +42,7 @@ inline bool give_fiber(Thread& thread) {
     }
     const unsigned index = block.fiber_count, group = index / kStacksAtOnce;
     if (index % kStacksAtOnce == 0 && !(block.stacks[group] = map_stacks())) {
-        note("memory", {"", 0, ""}, "no memory for the stacks of %u threads", block.size);
+        note("memory", nullptr, "no memory for the stacks of %u threads", block.size);
         return false;
     }
     thread.fiber = &block.fibers[block.fiber_count++];
@@ -60,9 +60,9 @@ inline void pass_on(Stack& from) {
         block.progress = true;
         block.current = next;
         thread_index = next->index;
-        if (next->fiber != &from) switch_stack(from, *next->fiber);
+        if (next->fiber != &from) leave(from, *next->fiber);
     } else if (&from != &block.host) {
-        switch_stack(from, block.host);
+        leave(from, block.host);
     }
 }
 
