@@ -70,7 +70,15 @@ class CaptureError(TrtpatchError):
 
 
 class VerifyError(TrtpatchError):
-    """A patch and its reference disagree."""
+    """A patch and its reference disagree, or a Python file of a patch does not run.
+
+    Attributes:
+        line: of the file that the message begins with; 0 where it has none.
+    """
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        self.line = line
+        super().__init__(message)
 
 
 class InputError(TrtpatchError):

@@ -125,7 +125,7 @@ def test_wrong_cases(folder: Path, cubins: Cubins) -> None:
     assert "sets no parameter 'treshold'" in failed.wrong[0]
     assert all(one.passed for one in found if one is not failed)
     (folder / "cases.py").write_text("def cases():\n    return 1 / 0\n")
-    assert "ZeroDivisionError" in wrong(folder, cubins)
+    assert f"{folder / 'cases.py'}:2: ZeroDivisionError: " in wrong(folder, cubins)
 
 
 def test_a_kernel_that_hangs(folder: Path, cubins: Cubins) -> None:

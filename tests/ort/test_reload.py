@@ -108,10 +108,17 @@ BREAKS: dict[str, tuple[Callable[[Project], None], type[TrtpatchError], str]] = 
     "reference": (
         lambda project: edit(project.reference, "def decode", "def  decode_ yolov8"),
         VerifyError,
-        "reference.py: SyntaxError",
+        "reference.py:6: SyntaxError: ",
     ),
     "labels": (lambda p: p.labels.unlink(), SpecError, "labels.txt' cannot be read"),
 }
+
+
+def test_a_reference_that_fails_is_told_with_its_line(project: Project, pipeline: Pipeline) -> None:
+    edit(project.reference, ".argmax(0)", ".argmax(7)")
+    pipeline.reload()
+    with pytest.raises(VerifyError, match=r"reference\.py:10: AxisError: axis 7 is out of bounds"):
+        scores(pipeline)
 
 
 @pytest.mark.parametrize("name", BREAKS)

@@ -203,7 +203,6 @@ def test_places_are_those_of_the_files() -> None:
         ("kernel.cu", b"\xff\xfe", "no readable kernel file"),
         ("reference.py", b"\0", "is no Python"),
         ("reference.py", b"\xff\xfe", "is no Python"),
-        ("cases.py", b"raise SystemExit(3)", "SystemExit: 3"),
         ("cases.py", b"def cases():\n    return [5]", "cases() gives 5; expected Case(...)"),
         ("cases.py", b"def cases():\n    return 5", "TypeError: 'int' object is not iterable"),
     ],
@@ -215,3 +214,22 @@ def test_files_that_are_something_else(
     (found,) = [one for one in remarks(folder, catalog) if one.severity == "error"]
     assert found.file == str(folder / file)
     assert said in found.message
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        ("x = 1\nraise SystemExit(3)", 2, "SystemExit: 3"),
+        ("def cases():\n    return {}['head']", 2, "KeyError: 'head'"),
+        ("import json\n\n\ndef cases():\n    yield json.loads('')\n", 5, "JSONDecodeError: "),
+        ("x = 1\ndef cases(:\n", 2, "SyntaxError: invalid syntax"),
+        ("import nowhere\n", 1, "ModuleNotFoundError: No module named 'nowhere'"),
+    ],
+)
+def test_cases_that_do_not_run_have_a_line(
+    folder: Path, catalog: Catalog, content: str, line: int, said: str
+) -> None:
+    (folder / "cases.py").write_text(content)
+    (found,) = [one for one in remarks(folder, catalog) if one.severity == "error"]
+    assert (found.file, found.line) == (str(folder / "cases.py"), line)
+    assert found.message.startswith(said)

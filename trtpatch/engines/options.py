@@ -16,7 +16,7 @@ class BuildOptions:
         tf32: whether float32 layers may multiply with 10 bits of mantissa on the matrix units.
             TensorRT-RTX 1.4 does so in any case, in all convolutions but depthwise ones and in
             matrix products; `NVIDIA_TF32_OVERRIDE=0` in the environment prevents it, when the plan
-            is loaded, and some matrix products then have no kernel (`benchmarks/tf32.py`).
+            is loaded, and some of these then have no kernel (`benchmarks/tf32.py`).
         float16: whether layers may run in half precision. Flavours that keep the types of the ONNX
             file cannot; the plan then carries a note that says so.
         workspace_bytes: most scratch memory of a layer; 0 leaves it to TensorRT.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from types import CodeType, ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import NoReturn
 
 import numpy as np
@@ -13,6 +12,7 @@ from trtpatch.catalog import Patch
 from trtpatch.errors import VerifyError
 from trtpatch.executors.walker import HostWalker
 from trtpatch.plan import PatchStep
+from trtpatch.scripts import run_script, telling_the_line
 from trtpatch.spec.ports import FRAMEWORK_SIZES, model_size_hint
 from trtpatch.spec.validate import nearest
 
@@ -36,7 +36,7 @@ class CpuExecutor(HostWalker):
 
     def bind_patch(self, step: PatchStep) -> Callable[[], None]:
         """The patch's reference, bound to the plan's arrays."""
-        reference = load_reference(step.patch)
+        reference, path = load_reference(step.patch), step.patch.folder / "reference.py"
         args = Args(**step.sizes, **step.params)
         for tensor in step.tensors:
             arrays = tuple(self.arrays[buffer] for buffer in tensor.buffers)
@@ -50,7 +50,8 @@ class CpuExecutor(HostWalker):
             for name in ragged:
                 images = [frame.pixels for frame in self.frames]
                 setattr(args, name, images + [unused] * (self.plan.batch - len(images)))
-            with np.errstate(over="ignore", invalid="ignore"):  # an engine may give any number
+            # An engine may give any number.
+            with telling_the_line(path), np.errstate(over="ignore", invalid="ignore"):
                 reference(args)
 
         return run
@@ -65,19 +66,9 @@ def load_reference(patch: Patch) -> Reference:
     path = patch.folder / "reference.py"
     if not path.is_file():
         raise VerifyError(f"{path}: {patch.name} has no reference, so it cannot run on the CPU")
-    module = ModuleType(f"trtpatch_reference_{patch.name}")
-    module.__file__ = str(path)
-    try:  # not by importlib: its cache of bytecode misses a second edit within one second
-        exec(_compiled(path.read_bytes(), str(path)), module.__dict__)
-    except (Exception, SystemExit) as error:
-        raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
+    module = run_script(path, f"trtpatch_reference_{patch.name}")
     function = getattr(module, patch.name, None)
     if not callable(function):
         raise VerifyError(f"{path}: expected a function {patch.name}(args); it is not there")
     reference: Reference = function
     return reference
-
-
-@lru_cache(maxsize=128)
-def _compiled(source: bytes, path: str) -> CodeType:
-    return compile(source, path, "exec")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError, Problem, TrtpatchError
+from trtpatch.errors import CompileError, Problem, VerifyError
 from trtpatch.lint.alignment import lint_casts
 from trtpatch.lint.build import compile_step
 from trtpatch.lint.contract import lint_contract, reference_reads
@@ -75,10 +75,10 @@ def lint(
     if (patch.folder / "cases.py").is_file():
         try:
             cases = load_cases(patch)
-        except TrtpatchError as error:
-            place = str(patch.folder / "cases.py")
-            said = str(error).removeprefix(f"{place}: ")
-            remarks.append(Remark("case", "error", place, 0, 0, said))
+        except VerifyError as error:
+            file, line = str(patch.folder / "cases.py"), error.line
+            said = str(error).removeprefix(f"{file}:{line}: " if line else f"{file}: ")
+            remarks.append(Remark("case", "error", file, line, int(line > 0), said))
         else:
             remarks += lint_cases(patch, cases)
             if sound:  # else each of them would tell of the contract

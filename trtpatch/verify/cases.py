@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from trtpatch.errors import VerifyError
 from trtpatch.frame import Frame, as_frames
 from trtpatch.plan import ALIGNMENT, PatchStep, Plan
 from trtpatch.planner import plan_patches
+from trtpatch.scripts import run_script, telling_the_line
 from trtpatch.spec.dtypes import ITEMSIZE
 from trtpatch.spec.patch import ParamValue, TensorSpec
 from trtpatch.spec.ports import PORTS, FrameLayout
@@ -63,15 +63,9 @@ def load_cases(patch: Patch) -> list[Case]:
     path = patch.folder / "cases.py"
     if not path.is_file():
         raise VerifyError(f"{path}: {patch.name} has no cases")
-    spec = importlib.util.spec_from_file_location(f"trtpatch_cases_{patch.name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
+    module = run_script(path, f"trtpatch_cases_{patch.name}")
+    with telling_the_line(path):
         cases = list(module.cases())
-    except (Exception, SystemExit) as error:
-        raise VerifyError(f"{path}: {type(error).__name__}: {error}") from error
     for case in cases:
         if wrong := _what_is_wrong(case):
             raise VerifyError(f"{path}: {wrong}")
