@@ -4,7 +4,7 @@ Reading order, as a pipeline is loaded and a frame walks through it: `pipeline`;
 and all that it names), with `spec/`, `catalog` and `match`; `planner` (the chain bound to the
 engine's tensors), with `sizes` and `launches`, and what it leaves, the `plan`; `ready` (an executor
 a shape); `executors/` (who walks the plan), with `unit` (a step as CUDA text) and `compiler/`;
-`engines/`; and `results`, with `detections`, `labels` and `masks`.
+`engines/`; and `results`, with `detections`, `labels`, `masks` and `outputs`.
 """
 
 from __future__ import annotations

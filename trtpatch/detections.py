@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from trtpatch.errors import InputError
-from trtpatch.executors import Raw
-from trtpatch.labels import names_of
+from trtpatch.labels import names_of, shown_names
 from trtpatch.masks import Masks, runs
+from trtpatch.outputs import Outputs, plain
 from trtpatch.spec.ports import COUNTERS
 
 Array = np.ndarray[Any, Any]
@@ -53,6 +53,8 @@ class Detections:
         rotated: `[M, 5]` float32, centre x y, width and height in pixels of the source picture,
             not clipped, and the angle from the x axis to the width, clockwise, 0 to pi / 2, of
             chains that turn boxes; `boxes` are then the upright ones around them.
+        outputs: by name, what patches give and no later one takes, such as a `histogram` `[C]` of
+            your own: the picture's row, or all of it where N is not its first axis.
     """
 
     boxes: Array
@@ -66,34 +68,7 @@ class Detections:
     masks: Masks | None = field(default=None, repr=False)
     keypoints: Array | None = field(default=None, repr=False)
     rotated: Array | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(
-        cls, raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]
-    ) -> Detections:
-        """The detections of one picture.
-
-        Args:
-            raw: results of its batch.
-            row: its index in the batch.
-            size: its height and width in pixels.
-            class_names: names of all classes.
-        """
-        arrays = raw.host()
-        count = int(arrays["detections_count"][row])
-        return cls(
-            boxes=arrays["detections_boxes"][row, :count],
-            scores=arrays["detections_scores"][row, :count],
-            labels=arrays["detections_classes"][row, :count],
-            anchors=arrays["detections_anchors"][row, :count],
-            counters=Counters(*arrays["detections_counters"][row].tolist()),
-            width=size[1],
-            height=size[0],
-            class_names=class_names,
-            masks=Masks(raw, row, size) if "masks_count" in arrays else None,
-            keypoints=arrays["keypoints"][row, :count] if "keypoints" in arrays else None,
-            rotated=arrays["rotated"][row, :count] if "rotated" in arrays else None,
-        )
+    outputs: Outputs = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -101,7 +76,7 @@ class Detections:
     @property
     def names(self) -> list[str]:
         """Class name of each object; the index as text where the class has no name."""
-        return names_of(self.labels, self.class_names)
+        return shown_names(self.labels, self.class_names)
 
     @property
     def corners(self) -> Array:
@@ -157,7 +132,8 @@ class Detections:
 
         A mask is in COCO's form, run lengths column after column.
         """
-        columns = (self.boxes.tolist(), self.scores.tolist(), self.labels.tolist(), self.names)
+        names = names_of(self.labels, self.class_names)
+        columns = (self.boxes.tolist(), self.scores.tolist(), self.labels.tolist(), names)
         found: list[dict[str, Any]] = [
             {"box": box, "score": score, "label": label, "name": name}
             for box, score, label, name in zip(*columns, strict=True)
@@ -175,4 +151,5 @@ class Detections:
             "height": self.height,
             "detections": found,
             "counters": {name: getattr(self.counters, name) for name in COUNTERS},
+            **plain(self.outputs),
         }

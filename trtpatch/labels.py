@@ -10,14 +10,21 @@ import numpy as np
 
 from trtpatch.errors import InputError
 from trtpatch.executors import Raw
+from trtpatch.outputs import Outputs, plain
 
 Array = np.ndarray[Any, Any]
 
 
-def names_of(labels: Array, class_names: tuple[str, ...]) -> list[str]:
-    """Class name of each label; the label itself as text where the class has no name."""
+def names_of(labels: Array, class_names: tuple[str, ...]) -> list[str | None]:
+    """Class name of each label; None where the class has no name."""
     known = class_names
-    return [known[i] if 0 <= i < len(known) else str(i) for i in labels.tolist()]
+    return [known[i] if 0 <= i < len(known) else None for i in labels.tolist()]
+
+
+def shown_names(labels: Array, class_names: tuple[str, ...]) -> list[str]:
+    """The same for people: the label itself as text where the class has no name."""
+    names = names_of(labels, class_names)
+    return [str(i) if name is None else name for i, name in zip(labels, names, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,7 @@ class Classification:
         labels: `[K]` int32, index of the class.
         width, height: of the source picture, in pixels.
         class_names: names of all classes, or empty.
+        outputs: see `Detections`.
     """
 
     scores: Array
@@ -36,15 +44,7 @@ class Classification:
     width: int
     height: int
     class_names: tuple[str, ...] = field(default=(), repr=False)
-
-    @classmethod
-    def of(
-        cls, raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]
-    ) -> Classification:
-        """The classes of one picture; see `Detections.of`."""
-        arrays = raw.host()
-        scores, labels = arrays["classification_scores"][row], arrays["classification_classes"][row]
-        return cls(scores, labels, size[1], size[0], class_names)
+    outputs: Outputs = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -52,11 +52,12 @@ class Classification:
     @property
     def names(self) -> list[str]:
         """Name of each class; the index as text where it has no name."""
-        return names_of(self.labels, self.class_names)
+        return shown_names(self.labels, self.class_names)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, as `trtpatch run --json` writes them."""
-        columns = self.scores.tolist(), self.labels.tolist(), self.names
+        names = names_of(self.labels, self.class_names)
+        columns = self.scores.tolist(), self.labels.tolist(), names
         return {
             "width": self.width,
             "height": self.height,
@@ -64,6 +65,7 @@ class Classification:
                 {"score": score, "label": label, "name": name}
                 for score, label, name in zip(*columns, strict=True)
             ],
+            **plain(self.outputs),
         }
 
 
@@ -73,15 +75,29 @@ class Segmentation:
     Attributes:
         width, height: of the source picture, in pixels.
         class_names: names of all classes, or empty.
+        outputs: see `Detections`.
     """
 
     def __init__(
-        self, raw: Raw, row: int, size: tuple[int, int], class_names: tuple[str, ...]
+        self,
+        raw: Raw,
+        row: int,
+        size: tuple[int, int],
+        class_names: tuple[str, ...],
+        outputs: Outputs,
     ) -> None:
-        """Take the port `segmentation` of a batch; see `Detections.of`."""
+        """Take the port `segmentation` of a batch.
+
+        Args:
+            raw: results of the batch.
+            row: the picture's index in the batch.
+            size: height and width of the picture in pixels.
+            class_names, outputs: see the attributes.
+        """
         arrays = raw.host()
         self.height, self.width = size
         self.class_names = class_names
+        self.outputs = outputs
         self._size: tuple[int, int] = tuple(arrays["segmentation_sizes"][row].tolist())
         self._used = int(arrays["segmentation_used"][row])
         self._raw = raw
@@ -104,7 +120,7 @@ class Segmentation:
         return self._raw.fetch("segmentation_classes", self._row, pixels).reshape(self._size)
 
     def areas(self) -> list[dict[str, Any]]:
-        """How many pixels each class has that is there: `label`, `name`, `pixels`."""
+        """How many pixels each class has that is there: `label`, `name` or None, `pixels`."""
         labels, counts = np.unique(self.labels, return_counts=True)
         columns = labels.tolist(), names_of(labels, self.class_names), counts.tolist()
         return [
@@ -114,4 +130,5 @@ class Segmentation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, as `trtpatch run --json` writes them: the area of each class."""
-        return {"width": self.width, "height": self.height, "areas": self.areas()}
+        size = {"width": self.width, "height": self.height}
+        return {**size, "areas": self.areas(), **plain(self.outputs)}

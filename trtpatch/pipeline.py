@@ -102,7 +102,7 @@ class Pipeline:
                 executor = self._ready.at(self._loaded.shapes.shape_for(pictures, size))
                 self._loaded.engine.check_pictures(pictures)
                 batches.append((executor.run(chunk, stream=stream, timings=timings), pictures))
-            return Results(batches, self.class_names)
+            return Results(batches, self.class_names, self.plan.more_by_image)
 
     def stream(
         self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3

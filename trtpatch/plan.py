@@ -182,6 +182,13 @@ class Plan:
         tensors = (tensor for step in self.patch_steps for tensor in step.tensors)
         return {t.name: t.buffers[0] for t in tensors if t.written and t.name in fields}
 
+    @property
+    def more_by_image(self) -> dict[str, bool]:
+        """For each of `more_results`, whether its first axis is N, a row an image."""
+        specs = {n: s for step in self.patch_steps for n, s in step.patch.spec.outputs.items()}
+        tensors = ((name, specs[name]) for name in self.more_results)
+        return {n: s != "port" and list(map(str, s.shape[:1])) == ["N"] for n, s in tensors}
+
     def views(self, regions: Mapping[str, Any]) -> dict[str, Any]:
         """A typed array over each buffer of the given regions, by the buffer's name."""
         found = {name: b for name, b in self.buffers.items() if b.region in regions}

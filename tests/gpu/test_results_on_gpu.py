@@ -149,8 +149,8 @@ def test_the_output_of_a_patch_of_ones_own(tmp_path):
     add_histogram(project)
     with trtpatch.load(project.pipeline, executor="gpu") as gpu:
         results = gpu(PICTURE)
-        found, (batch,), (on_gpu,) = results[0], results.arrays(), results.device()
+        found, (on_gpu,) = results[0], results.device()
         expected = np.bincount(found.labels[found.scores > np.float32(0.3)], minlength=3)
         assert expected.any()
-        np.testing.assert_array_equal(batch["histogram"], [expected])
+        np.testing.assert_array_equal(found.outputs["histogram"], expected)
         np.testing.assert_array_equal(on_gpu["histogram"].get(), [expected])

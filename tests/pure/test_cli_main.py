@@ -184,3 +184,26 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     result = invoke(*arguments, ".")
     assert result.exit_code == 2
     assert "error: .: cannot be written: Is a directory" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            "run p.yaml a.jpg --json --save out.png",
+            "--json takes a file, or - to print; found '--s",
+        ),
+        ("run p.yaml a.jpg --jsonl --time", "--jsonl takes a file, or - to print; found '--time'"),
+        ("run p.yaml a.jpg --save --json", "--save takes a path; found '--json'"),
+        ("build model.onnx -o --float16", "--output takes a path; found '--float16'"),
+        ("compile p.yaml --arch sm_75 -o --json", "--output takes a path; found '--json'"),
+        ("record p.yaml a.jpg -o --executor", "--output takes a path; found '--executor'"),
+        ("verify --junit --json", "--junit takes a path; found '--json'"),
+        ("new mine --kind decode --dir --debug", "--dir takes a path; found '--debug'"),
+        ("patches --registry --rules", "--registry takes a path; found '--rules'"),
+    ],
+)
+def test_an_option_does_not_swallow_the_next(arguments: str, said: str) -> None:
+    result = invoke(*arguments.split())
+    assert result.exit_code == 2
+    assert said in result.stderr

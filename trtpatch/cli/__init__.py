@@ -17,7 +17,7 @@ import click
 from trtpatch import __version__
 from trtpatch.errors import TrtpatchError
 
-_SHARED = ("logs", "registries", "results", "tables")
+_SHARED = ("files", "logs", "registries", "results", "tables")
 _DEBUG, _VERBOSE = "trtpatch.debug", "trtpatch.verbose"
 USER_ERROR, BUG, INTERRUPTED = 2, 1, 130
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from trtpatch.cli.files import File
+
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The plan's file."
-)
+@click.option("-o", "--output", type=File(), metavar="FILE", required=True, help="The plan's file.")
 @click.option(
     "--flavour",
     default="auto",

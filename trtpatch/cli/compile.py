@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trtpatch.cli.files import File
+
 if TYPE_CHECKING:
     from trtpatch.compiler.compile import Cubin
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=File(),
+    metavar="FOLDER",
     required=True,
     help="The bundle's folder.",
 )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from trtpatch.cli.files import File
+
 
 @click.command()
 @click.argument("name")
@@ -14,7 +16,8 @@ import click
 @click.option(
     "--dir",
     "patches",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=File(),
+    metavar="FOLDER",
     default=Path("patches"),
     show_default=True,
     help="The folder of patches to put it in.",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from trtpatch.cli.files import File
+
 
 @click.command()
 @click.argument("pipeline", type=click.Path(path_type=Path))
@@ -13,7 +15,8 @@ import click
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=File(),
+    metavar="FILE",
     required=True,
     help="The recording, a .npz file.",
 )

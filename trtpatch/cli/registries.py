@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trtpatch.cli.files import File
+
 if TYPE_CHECKING:
     from trtpatch.catalog import Catalog, Patch
 
@@ -26,7 +28,8 @@ def _or_here(
 registries = click.option(
     "--registry",
     "registries",
-    type=click.Path(path_type=Path),
+    type=File(),
+    metavar="FILE",
     multiple=True,
     callback=_or_here,
     help="A registry of your own, besides the built-in one; registry.yaml in this folder where none"

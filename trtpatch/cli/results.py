@@ -33,6 +33,7 @@ class Output:
         json_file: str | None,
         jsonl_file: str | None,
         inputs: Collection[Path] = (),
+        tables: bool,
     ) -> None:
         """Check the targets before anything else is done.
 
@@ -40,11 +41,13 @@ class Output:
             copies: where the annotated copy of each picture goes; empty for none.
             json_file, jsonl_file: files, `-` for standard output.
             inputs: files that are read, which no target may be.
+            tables: whether to print all that is found, and not a line a picture, where standard
+                output is free.
 
         Raises:
             InputError: a target cannot be written, or would overwrite another file of the run.
         """
-        from trtpatch.cli import tables
+        from trtpatch.cli.tables import stdout_is_unicode
 
         targets = [one for one in (json_file, jsonl_file) if one is not None]
         self.uses_stdout = _STDOUT in targets
@@ -53,10 +56,10 @@ class Output:
         self._copies = copies
         self._json_file = json_file
         self._jsonl_file = jsonl_file
-        self._tables = not targets and not copies
+        self._tables = tables and not self.uses_stdout
         self._rows: list[str] = []
         self._lines: IO[str] | None = None
-        self._ascii = self.uses_stdout and not tables.stdout_is_unicode()
+        self._ascii = self.uses_stdout and not stdout_is_unicode()
         self._files = [target for target in targets if target != _STDOUT]
         taken: list[str | Path] = [*inputs, *copies.values()]
         for target in self._files:
@@ -91,7 +94,7 @@ class Output:
         for target in self._files:
             free(target, (info.path, *loaded.sources))
         who = f"executor {loaded.executor_name}, engine {info.flavour} {info.version}"
-        click.echo(f"{loaded.path}: {who}", err=not self._tables)
+        click.echo(f"{loaded.path}: {who}", err=self.uses_stdout)
 
     def add(
         self,
@@ -106,9 +109,10 @@ class Output:
             pixels: `[H, W, 3]` uint8 RGB.
             found: what is in it.
         """
-        from trtpatch.cli import tables
+        from trtpatch.cli.tables import as_json
+        from trtpatch.outputs import in_words
 
-        row = tables.as_json({"image": str(path), **found.to_dict()}, ascii_only=self._ascii)
+        row = as_json({"image": str(path), **found.to_dict()}, ascii_only=self._ascii)
         if self._json_file is not None:
             self._rows.append(row)
         if self._lines is not None:
@@ -122,11 +126,13 @@ class Output:
             from trtpatch.pictures import save_picture
 
             save_picture(draw(pixels, found), copy)
+        drawn = f" -> {copy}" if copy else ""
         if self._tables:
-            _show_table(path, found)
+            _show_table(path, found, drawn)
         else:
-            drawn = f" -> {copy}" if copy else ""
             click.echo(f"{path}: {_in_words(found)}{drawn}", err=self.uses_stdout)
+        for name, array in found.outputs.items():
+            click.echo(f"  {in_words(name, array)}", err=self.uses_stdout)
 
 
 def show_times(
@@ -158,12 +164,12 @@ def show_times(
         click.echo(f"Not what a GPU takes: executor {executor} runs {_OFF_GPU[executor]}", err=err)
 
 
-def _show_table(path: Path, found: Detections | Classification | Segmentation) -> None:
+def _show_table(path: Path, found: Detections | Classification | Segmentation, drawn: str) -> None:
     from trtpatch.cli import tables
     from trtpatch.detections import Detections
 
     number = f", {len(found)} found" if isinstance(found, Detections) else ""
-    tables.echo_title(f"\n{path}  {found.width} x {found.height} px{number}")
+    tables.echo_title(f"\n{path}  {found.width} x {found.height} px{number}{drawn}")
     columns, rows = _table(found)
     if rows:
         tables.echo_table(columns, rows)
@@ -186,7 +192,7 @@ def _table(
     if isinstance(found, Classification):
         classes = zip(found.names, found.scores.tolist(), strict=True)
         return ("name", ">score"), [(name, f"{score:.3f}") for name, score in classes]
-    return ("name", ">pixels"), [(area["name"], str(area["pixels"])) for area in found.areas()]
+    return ("name", ">pixels"), [(_named(area), str(area["pixels"])) for area in found.areas()]
 
 
 def _in_words(found: Detections | Classification | Segmentation) -> str:
@@ -199,7 +205,11 @@ def _in_words(found: Detections | Classification | Segmentation) -> str:
         return f"{what or f'{len(found)} found'} ({_counted(found.counters)})"
     if isinstance(found, Classification):
         return f"{found.names[0]} ({found.scores[0]:.3f})"
-    return ", ".join(area["name"] for area in found.areas())
+    return ", ".join(map(_named, found.areas()))
+
+
+def _named(area: Mapping[str, Any]) -> str:
+    return str(area["label"] if area["name"] is None else area["name"])
 
 
 def _counted(counters: Counters) -> str:

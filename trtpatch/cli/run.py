@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trtpatch.cli.files import PRINTABLE, File
+
 if TYPE_CHECKING:
     from trtpatch.cli.results import Output
     from trtpatch.engines import OpenEngine
@@ -24,12 +26,25 @@ if TYPE_CHECKING:
 )  # one that cannot be read must not keep the others from being looked at
 @click.option(
     "--save",
+    type=File(str),
     metavar="PATH",
     help="Write annotated pictures: PATH is a file for one picture; for several it is a folder, or"
     " a pattern with {name} in it.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write a list of results; - prints it.")
-@click.option("--jsonl", "jsonl_file", metavar="FILE", help="Write one result a line; - prints it.")
+@click.option(
+    "--json",
+    "json_file",
+    type=PRINTABLE,
+    metavar="FILE",
+    help="Write a list of results; - prints it.",
+)
+@click.option(
+    "--jsonl",
+    "jsonl_file",
+    type=PRINTABLE,
+    metavar="FILE",
+    help="Write one result a line; - prints it.",
+)
 @click.option(
     "--executor",
     type=click.Choice(["auto", "gpu", "cpu", "host"]),
@@ -63,8 +78,9 @@ def command(
 ) -> None:
     """Find objects in IMAGES with PIPELINE.
 
-    A folder stands for the pictures in it. A picture that cannot be used is reported at the end;
-    the others are looked at all the same.
+    A folder stands for the pictures in it. Of one picture a table is printed, of several a line
+    each. A picture that cannot be used is reported at the end; the others are looked at all the
+    same.
     """
     from trtpatch.cli.results import Output
     from trtpatch.loaded import Loaded
@@ -74,8 +90,14 @@ def command(
     pictures = find_pictures(images)
     copies = plan_copies(save, pictures) if save is not None else {}
     values = dict(map(_setting, settings))
-    inputs = (path, *pictures)
-    output = partial(Output, copies, json_file=json_file, jsonl_file=jsonl_file, inputs=inputs)
+    output = partial(
+        Output,
+        copies,
+        json_file=json_file,
+        jsonl_file=jsonl_file,
+        inputs=(path, *pictures),
+        tables=len(pictures) == 1,
+    )
     first = output()
     since = time.time()
     loaded = Loaded(path, executor=executor)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trtpatch.cli.files import File
 from trtpatch.cli.registries import registries
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ _NUMBER = re.compile(r"(?<![:\w.])-?\d[\w.+]*")
 @click.option("--device", default=0, help="Which GPU.")
 @click.option("--jobs", type=click.IntRange(min=0), default=0, help="At once; 0 is one a core.")
 @click.option("--json", "as_json", is_flag=True, help="Print every outcome as JSON.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit's XML to a file.")
+@click.option("--junit", type=File(), metavar="FILE", help="Write JUnit's XML to a file.")
 @click.pass_context
 def command(
     ctx: click.Context,
