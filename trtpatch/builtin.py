@@ -22,6 +22,14 @@ def registry_file() -> Path:
     return _root() / "registry.yaml"
 
 
+def shown(place: str) -> str:
+    """A file, or a place in it; what comes with trtpatch goes by `built-in` and its short path."""
+    for known in (registry_file(), patches_folder()):
+        if place.startswith(str(known)):
+            return f"built-in {known.name}{place[len(str(known)) :]}"
+    return place
+
+
 def _root() -> Path:
     # Installed, both are the data of trtpatch._builtin; in a checkout they lie beside the package.
     installed = _PACKAGE / "_builtin"

@@ -75,8 +75,18 @@ class Rule:
 
     @property
     def place(self) -> str:
-        """File and line, for messages."""
+        """File and line."""
         return f"{self.document.file}:{self.document.values[self.location][0]}"
+
+    @property
+    def shown(self) -> str:
+        """Name, file and line, for messages."""
+        return f"{self.spec.name} ({builtin.shown(self.place)})"
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it comes with trtpatch."""
+        return self.document.file == str(builtin.registry_file())
 
 
 class Catalog:

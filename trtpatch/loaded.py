@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtpatch import engines, executors
@@ -17,11 +17,12 @@ from trtpatch.classnames import check_names, read_labels
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.options import BuildOptions
 from trtpatch.errors import EngineError, MatchError, SpecError
-from trtpatch.match import Match, fit, match, match_chain
+from trtpatch.match import Match, all_fitting, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
-from trtpatch.params import check_params
+from trtpatch.params import check_params, check_rule_params
 from trtpatch.plan import Plan
 from trtpatch.planner import make_plan
+from trtpatch.rulenotes import rule_notes
 from trtpatch.spec import yamlfile
 from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.pipeline import EngineSpec, PipelineSpec
@@ -103,6 +104,7 @@ class Loaded:
             self.binding: Binding = self.bind_to(ready, largest)
             chosen = self.spec.rule is not None or self.spec.chain is not None
             self.notes += tuple(check_names(document, labels, info, self.plan, chosen=chosen))
+            self.notes += tuple(self._rule_notes(ready))
         except BaseException:
             if before is None:
                 self.engine.close()
@@ -110,7 +112,7 @@ class Loaded:
 
     def _patches(self, document: yamlfile.Document, match: Match) -> list[Patch | None]:
         """The chain's patches, None in the engine's place."""
-        rule = match.rule
+        rule = match.rule if self.spec.chain is None else None
         document, where = (rule.document, rule.location) if rule else (document, ())
         patches: list[Patch | None] = []
         for index, name in enumerate(match.chain):
@@ -206,10 +208,19 @@ class Loaded:
         patches = [patch for patch in self._chain if patch is not None]
         rule = self.match.rule
         if rule is not None:
-            given, symbols = rule.spec.params, self.match.symbols
-            check_params(rule.document, rule.location, given, patches, into=params, symbols=symbols)
+            stand_in = self.spec.chain is not None
+            check_rule_params(rule, self.match.symbols, patches, into=params, stand_in=stand_in)
         check_params(document, (), self.spec.params, patches, into=params)
         return params
+
+    def _rule_notes(self, ready: engines.Engine) -> Iterator[str]:
+        fitting: list[Match] = []
+        if self.match.rule is None:
+            info = ready.info
+            rules, metadata = self.catalog.rules, self.engine.info.metadata
+            fitting, _ = all_fitting(rules, info.inputs, info.outputs, metadata)
+        patches = [patch for patch in self._chain if patch is not None]
+        return rule_notes(self.spec, self.match, fitting, patches, self._params)
 
     def _match(
         self,
@@ -228,10 +239,11 @@ class Loaded:
                 patches += [self.catalog.patch(name)] if name != ENGINE else []
         try:
             if named is not None:
-                return fit(named, inputs, outputs, self.engine.info.metadata, named=True)
+                found = fit(named, inputs, outputs, self.engine.info.metadata, named=True)
+                return replace(found, chain=chain or found.chain)
             return match_chain(chain or (), patches, self.spec.bind, inputs, outputs)
         except MatchError as error:
-            who = f"rule {rule} ({named.place})" if named else f"the chain of {self.path}"
+            who = f"rule {named.shown}" if named else f"the chain of {self.path}"
             takes, gives = (", ".join(map(str, side)) for side in (inputs, outputs))
             raise MatchError(
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trtpatch import builtin
 from trtpatch.assign import assignments
@@ -27,6 +27,7 @@ class Match:
     Attributes:
         symbols: values that the rule's symbols have in this engine.
         told: whether the engine's metadata say what the rule asks them for.
+        behind: built-in rules that fit as well; the user's own goes before them.
     """
 
     chain: tuple[str, ...]
@@ -35,6 +36,7 @@ class Match:
     rule: Rule | None = None
     symbols: Mapping[str, Value] = field(default_factory=dict)
     told: bool = False
+    behind: tuple[Rule, ...] = ()
 
 
 _SILENT = Metadata()
@@ -48,20 +50,21 @@ def match(
     outputs: Sequence[Tensor],
     metadata: Metadata = _SILENT,
 ) -> Match:
-    """The one rule that fits an engine; one that its metadata speak for goes before others.
+    """The one rule that fits an engine.
+
+    A rule of the user's own goes before built-in ones; of those that are left, one that the
+    engine's metadata speak for goes before others.
 
     Raises:
         MatchError: no rule fits, or more than one; the message shows what was compared.
     """
-    fitting, misses = [], []
-    for rule in rules:
-        try:
-            fitting.append(fit(rule, inputs, outputs, metadata))
-        except MatchError as error:
-            misses.append((rule, str(error)))
+    fitting, misses = all_fitting(rules, inputs, outputs, metadata)
+    own = [one for one in fitting if one.rule and not one.rule.builtin]
+    behind = tuple(one.rule for one in fitting if own and one.rule and one.rule.builtin)
+    fitting = own or fitting
     fitting = [one for one in fitting if one.told] or fitting
     if len(fitting) == 1:
-        return fitting[0]
+        return replace(fitting[0], behind=behind)
     sides = (("takes", inputs), ("gives", outputs))
     shown = "\n".join(f"  {verb} {tensor}" for verb, side in sides for tensor in side)
     if fitting:
@@ -70,19 +73,34 @@ def match(
             f"{len(fitting)} rules fit this engine, which\n{shown}\n"
             f"Name the one that is meant in the pipeline file:\n{chosen}"
         )
-    builtin_file = str(builtin.registry_file())
     misses.sort(
         key=lambda miss: (
-            miss[0].document.file == builtin_file,  # after the user's own
+            miss[0].builtin,
             -_nearness(miss[0], inputs, outputs),
         )
     )
-    tried = "\n".join(f"  {r.spec.name} ({r.place}): {why}" for r, why in misses[:_NEAREST])
+    tried = "\n".join(f"  {r.shown}: {why}" for r, why in misses[:_NEAREST])
     raise MatchError(
         f"no rule fits this engine, which\n{shown}\n"
         f"The nearest of {len(misses)} rules ('trtpatch patches --rules' shows all):\n{tried}\n"
         "Add a rule to a registry of your own, or name a 'chain:' in the pipeline file."
     )
+
+
+def all_fitting(
+    rules: Sequence[Rule],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    metadata: Metadata = _SILENT,
+) -> tuple[list[Match], list[tuple[Rule, str]]]:
+    """Every rule that fits an engine; and the others, with what each wants."""
+    fitting, misses = [], []
+    for rule in rules:
+        try:
+            fitting.append(fit(rule, inputs, outputs, metadata))
+        except MatchError as error:
+            misses.append((rule, str(error)))
+    return fitting, misses
 
 
 def _nearness(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
@@ -252,4 +270,4 @@ def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> li
 
 def _describe_rule(rule: Rule) -> str:
     wanted = ", ".join(f"{name} {format_shape(p.shape)}" for name, p in rule.spec.outputs.items())
-    return f"rule: {rule.spec.name} # {wanted}: {rule.spec.help} ({rule.place})"
+    return f"rule: {rule.spec.name} # {wanted}: {rule.spec.help} ({builtin.shown(rule.place)})"

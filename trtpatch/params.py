@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trtpatch.catalog import Patch
+from trtpatch.catalog import Patch, Rule
 from trtpatch.errors import SpecError
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue
@@ -57,3 +57,30 @@ def check_params(
                 problems.append(document.problem(place, f"{name}: {key}: {error}"))
     if problems:
         raise SpecError(*problems)
+
+
+def check_rule_params(
+    rule: Rule,
+    symbols: Mapping[str, Value],
+    patches: Sequence[Patch],
+    *,
+    into: dict[str, dict[str, ParamValue]],
+    stand_in: bool,
+) -> None:
+    """Check the parameters that a rule gives, and put them in `into`, by patch.
+
+    Args:
+        rule: whose, and `symbols` the values that its own have in the engine.
+        patches: the chain.
+        into: as for `check_params`.
+        stand_in: whether the chain stands in for the rule's own; what the rule gives for a patch
+            that it has not is then left out.
+
+    Raises:
+        SpecError: see `check_params`.
+    """
+    names = {patch.name for patch in patches}
+    given = rule.spec.params
+    if stand_in:
+        given = {name: values for name, values in given.items() if name in names}
+    check_params(rule.document, rule.location, given, patches, into=into, symbols=symbols)

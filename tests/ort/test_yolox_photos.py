@@ -39,6 +39,23 @@ def write_pipeline(folder: Path, model: Path, threshold: float) -> Path:
     return path
 
 
+def test_a_chain_beside_its_rule_finds_what_the_rule_finds(
+    tmp_path: Path, model: Path, photos: dict[str, np.ndarray]
+) -> None:
+    chain = "chain: [resize_letterbox, engine, decode_yolox, select_nms]\n"
+    found = []
+    for more in ("", f"rule: yolox\n{chain}", chain):
+        path = write_pipeline(tmp_path, model, 0.25)
+        path.write_text(path.read_text() + more)
+        with trtpatch.load(path, executor="cpu") as loaded:
+            found.append(loaded(photos["000000000165"])[0])
+            told = [note for note in loaded.notes if "rule yolox (built-in registry.yaml:" in note]
+            assert bool(told) == (more == chain)
+    assert len(found[0]) > 1
+    np.testing.assert_array_equal(found[1].boxes, found[0].boxes)
+    assert "color: bgr, scale: 1.0, rounding: down, pad: bottom-right}. Write" in told[0]
+
+
 class Oracle:
     """YOLOX's published post-processing on OpenCV and ONNX Runtime, nothing of trtpatch in it."""
 

@@ -91,8 +91,8 @@ def test_all_mistakes_at_once() -> None:
         ("engine: {path: a}\nbatch: 0", "p.yaml:2:8: expected greater than or equal to 1"),
         ("engine: {path: a}\nbatch: '2'", "expected a valid integer, found '2'"),
         ("engine: {path: a}\nchain: [a, b]", "a chain has 'engine' in it, once"),
-        ("engine: {path: a}\nchain: [a, engine]\nrule: b", "'rule' or 'chain', not both"),
-        ("engine: {path: a}\nbind: {a: b}", "'bind' goes with 'chain'"),
+        ("engine: {path: a}\nbind: {a: b}", "'bind' goes with 'chain' alone"),
+        ("engine: {path: a}\nchain: [engine]\nrule: b\nbind: {a: b}", "'bind' goes with 'chain'"),
     ],
 )
 def test_mistakes_in_pipeline_files_have_their_place(text: str, expected: str) -> None:

@@ -69,15 +69,27 @@ def registry(tmp_path: Path, text: str) -> Path:
 
 
 def test_two_rules_that_fit_are_both_shown(tmp_path: Path) -> None:
+    rule = "  - name: {}\n    outputs: {{head: [N, 4 + C, A]}}\n    chain: [engine, a]\n"
+    path = registry(tmp_path, "rules:\n" + rule.format("mine") + rule.format("other"))
+    with pytest.raises(MatchError) as caught:
+        match(Catalog([path]).rules, IMAGE_640, [tensor("o", 1, 84, 8400)])
+    assert "2 rules fit this engine" in str(caught.value)
+    assert re.search(rf"  rule: mine # head \[N, 4 \+ C, A\]: .*\({path}:2\)", str(caught.value))
+    assert re.search(rf"  rule: other # .*\({path}:5\)", str(caught.value))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"task": "pose", "kpt_shape": "[17, 3]"}])
+def test_a_rule_of_the_users_own_goes_before_built_in_ones(
+    tmp_path: Path, metadata: dict[str, str]
+) -> None:
     path = registry(
         tmp_path,
         "rules:\n  - name: mine\n    outputs: {head: [N, 4 + C, A]}\n    chain: [engine, a]\n",
     )
-    with pytest.raises(MatchError) as caught:
-        match(Catalog([path]).rules, IMAGE_640, [tensor("o", 1, 84, 8400)])
-    assert "2 rules fit this engine" in str(caught.value)
-    assert "  rule: yolov8 # head [N, 4 + C, A]: YOLOv8 and its successors" in str(caught.value)
-    assert re.search(rf"  rule: mine # .*\({path}:2\)", str(caught.value))
+    outputs = [tensor("o", 1, 56, 8400)]
+    found = match(Catalog([path]).rules, IMAGE_640, outputs, read_metadata(metadata))
+    assert found.chain == ("engine", "a")
+    assert [rule.spec.name for rule in found.behind] == ["yolov8", "yolov8_pose"]
 
 
 def test_where_none_fits_the_users_own_rules_are_shown_first(tmp_path: Path) -> None:

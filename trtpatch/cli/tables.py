@@ -125,13 +125,10 @@ def amount(count_bytes: int) -> str:
 
 
 def path(place: str) -> str:
-    """A file, or a place in it; what comes with trtpatch goes by `built-in` and its short path."""
+    """See `builtin.shown`."""
     from trtpatch import builtin
 
-    for known in (builtin.registry_file(), builtin.patches_folder()):
-        if place.startswith(str(known)):
-            return f"built-in {known.name}{place[len(str(known)) :]}"
-    return place
+    return builtin.shown(place)
 
 
 def value(given: object) -> str:

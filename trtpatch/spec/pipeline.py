@@ -58,9 +58,10 @@ class PipelineSpec(Schema):
     rule: Union[str, None] = None
     """Name of a registry's rule, instead of letting the engine's outputs decide."""
     chain: Union[Chain, None] = None
-    """Instead of a rule: names of patches in order, with the word engine in its place."""
+    """Names of patches in order, with the word engine in its place. With `rule`: instead of the
+    rule's own; what else the rule says holds, parameters of the patches that stay among it."""
     bind: dict[str, str] = {}
-    """With `chain`: a patch's tensor name to the engine's own name of it."""
+    """With `chain` alone: a patch's tensor name to the engine's own name of it."""
     registry: Annotated[tuple[str, ...], Listed] = ()
     """Further registry files, relative to this one; a later rule replaces one of the same name."""
     labels: Annotated[
@@ -90,9 +91,7 @@ class PipelineSpec(Schema):
     there and from nowhere else."""
 
     @model_validator(mode="after")
-    def _one_way(self) -> PipelineSpec:
-        if self.rule is not None and self.chain is not None:
-            raise ValueError("'rule' or 'chain', not both: a rule brings its chain")
-        if self.bind and self.chain is None:
-            raise ValueError("'bind' goes with 'chain'; a rule names its tensors itself")
+    def _bound_once(self) -> PipelineSpec:
+        if self.bind and (self.chain is None or self.rule is not None):
+            raise ValueError("'bind' goes with 'chain' alone; a rule names its tensors itself")
         return self
