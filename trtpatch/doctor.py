@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from trtpatch.extras import install
+
 State = Literal["ok", "missing", "broken"]
 
 GPU = "NVIDIA GPU"
@@ -133,7 +135,7 @@ def _first_wrong(findings: Sequence[Finding]) -> str:
 
 def _one_that_works(flavours: Sequence[Finding]) -> list[Finding]:
     working = [one for one in flavours if one.state == "ok"]
-    return working or [Finding("TensorRT", "missing", "", "pip install 'trtpatch[trt]' or [rtx]")]
+    return working or [Finding("TensorRT", "missing", "", f"{install('trt')}, or tensorrt-rtx")]
 
 
 def _compared(one: Finding, others: Mapping[str, Finding]) -> Finding:
@@ -143,13 +145,12 @@ def _compared(one: Finding, others: Mapping[str, Finding]) -> Finding:
 
 
 def _cupy(cupy: Finding, gpu: Mapping[str, Any]) -> Finding:
-    extra = f"pip install 'trtpatch[cu{13 if _driver_major(gpu) >= 13 else 12}]'"
     if cupy.state != "ok":
-        return replace(cupy, advice=cupy.advice or (extra if gpu else f"{extra} or [cu12]"))
+        return replace(cupy, advice=cupy.advice or _for_driver(gpu))
     newest = max(cupy.facts.get("majors", ()), default=0)
     if gpu and newest > _driver_major(gpu):
         found = f"{cupy.found}; too new for the driver, which serves CUDA {gpu['cuda']}"
-        return replace(cupy, state="broken", found=found, advice=extra)
+        return replace(cupy, state="broken", found=found, advice=_for_driver(gpu))
     return cupy
 
 
@@ -158,15 +159,19 @@ def _nvrtc(nvrtc: Finding, gpu: Mapping[str, Any]) -> Finding:
         return nvrtc
     arch, known = gpu["arch"], nvrtc.facts["archs"]
     if arch not in known:
-        wanted = "an older" if arch < min(known) else "a newer"
+        wanted, extra = ("an older", "cu12") if arch < min(known) else ("a newer", "cu13")
         found = f"{nvrtc.found}; the GPU is sm_{arch}"
-        advice = f"install {wanted} NVRTC: trtpatch[cu12] or [cu13]"
+        advice = f"install {wanted} NVRTC: {install(extra)}"
         return replace(nvrtc, state="broken", found=found, advice=advice)
     if nvrtc.facts["major"] > _driver_major(gpu):
         found = f"{nvrtc.found}; too new for the driver, which serves CUDA {gpu['cuda']}"
-        advice = f"pip install 'trtpatch[cu{_driver_major(gpu)}]', or a newer driver"
+        advice = f"{_for_driver(gpu)}, or a newer driver"
         return replace(nvrtc, state="broken", found=found, advice=advice)
     return nvrtc
+
+
+def _for_driver(gpu: Mapping[str, Any]) -> str:
+    return install("cu13" if _driver_major(gpu) >= 13 else "cu12")
 
 
 def _driver_major(gpu: Mapping[str, Any]) -> int:

@@ -15,8 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from trtpatch.doctor import GPU, Finding
+from trtpatch.extras import install
 
-_REQUIRED = ("numpy", "yaml", "pydantic", "click", "rich", "PIL")
+_REQUIRED = {
+    "numpy": "numpy",
+    "yaml": "pyyaml",
+    "pydantic": "pydantic",
+    "click": "click",
+    "rich": "rich",
+    "PIL": "pillow",
+}
+"""Modules that nothing works without, and their packages."""
 _MAJOR_IN_NAME = re.compile(r"(?:^cupy-cuda(\d\d)x$)|(?:^(?:nvidia|tensorrt)-.*-?cu(\d\d)\b)")
 _MAJOR_IN_VERSION = re.compile(r"^(?:nvidia-cuda-(?:runtime|nvrtc|cccl|crt)|cuda-toolkit)$")
 
@@ -30,31 +39,32 @@ def _python() -> list[Finding]:
 
 def _libraries() -> list[Finding]:
     """The libraries that nothing works without."""
-    versions, wrong = [], []
-    for name in _REQUIRED:
+    versions, wrong, packages = [], [], []
+    for name, package in _REQUIRED.items():
         try:
             module = importlib.import_module(name)
         except Exception as error:
             wrong.append(f"{name}: {type(error).__name__}: {error}")
+            packages.append(package)
         else:
             versions.append(f"{name} {getattr(module, '__version__', '')}".strip())
     if wrong:
-        advice = "pip install --force-reinstall trtpatch"
+        advice = f"pip install --force-reinstall {' '.join(packages)}"
         return [Finding("libraries", "broken", "; ".join(wrong), advice)]
     return [Finding("libraries", "ok", ", ".join(versions))]
 
 
 def _ort() -> list[Finding]:
-    topic, install = "ONNX Runtime", "pip install 'trtpatch[cpu]'"
+    topic = "ONNX Runtime"
     if importlib.util.find_spec("onnxruntime") is None:
-        return [Finding(topic, "missing", "runs ONNX files on the CPU", install)]
+        return [Finding(topic, "missing", "runs ONNX files on the CPU", install("cpu"))]
     try:
         import onnxruntime
 
         providers = onnxruntime.get_available_providers()
     except Exception as error:
         found = f"its import fails: {type(error).__name__}: {error}"
-        return [Finding(topic, "broken", found, f"{install} --force-reinstall")]
+        return [Finding(topic, "broken", found, f"{install('cpu')} --force-reinstall")]
     return [Finding(topic, "ok", f"{onnxruntime.__version__} with {', '.join(providers)}")]
 
 
@@ -91,12 +101,11 @@ def _nvrtc() -> list[Finding]:
     from trtpatch.compiler import nvrtc
     from trtpatch.errors import CompileError
 
-    install = "pip install 'trtpatch[cu13]' or [cu12]; without CuPy: nvidia-cuda-nvrtc"
     try:
         library = nvrtc.load()
     except CompileError as error:
         state: Any = "broken" if nvrtc.installed() else "missing"
-        return [Finding("NVRTC", state, str(error).partition(" Install it")[0], install)]
+        return [Finding("NVRTC", state, str(error).partition(". Install ")[0], install("nvrtc"))]
     archs = f"sm_{library.archs[0]} to sm_{library.archs[-1]}"
     found = f"{library.release}, compiles for {archs}, {library.path}"
     major = int(library.release.partition(".")[0])
@@ -106,16 +115,16 @@ def _nvrtc() -> list[Finding]:
 
 def _headers() -> list[Finding]:
     """CUDA's headers; kernels here include none, CuPy's own do."""
-    topic, install = "CUDA headers", "only CuPy's own kernels need them: trtpatch[cu13] or [cu12]"
+    topic, advice = "CUDA headers", f"only CuPy's own kernels need them: {install('cu13')}"
     if importlib.util.find_spec("cuda") is None:
-        return [Finding(topic, "missing", "not looked for without cuda-pathfinder", install)]
+        return [Finding(topic, "missing", "not looked for without cuda-pathfinder", advice)]
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
         folder = pathfinder.find_nvidia_header_directory("cudart")
     except Exception as error:
-        return [Finding(topic, "missing", f"{type(error).__name__}: {error}", install)]
+        return [Finding(topic, "missing", f"{type(error).__name__}: {error}", advice)]
     if not folder:
-        return [Finding(topic, "missing", "no cuda_runtime.h is found", install)]
+        return [Finding(topic, "missing", "no cuda_runtime.h is found", advice)]
     return [Finding(topic, "ok", str(folder))]
 
 
@@ -147,8 +156,8 @@ def _flavour(module: str) -> Callable[[], list[Finding]]:
         if found.why_not:
             if importlib.util.find_spec(module) is not None:
                 return [Finding(flavour.product, "broken", found.why_not, facts=facts)]
-            install = f"pip install {flavour.packages}"
-            return [Finding(flavour.product, "missing", "not installed", install, facts)]
+            advice = f"pip install {flavour.packages}"
+            return [Finding(flavour.product, "missing", "not installed", advice, facts)]
         builds = "builds and runs engines" if found.builds else "runs engines"
         library = f", {found.library}" if found.library else ""
         return [Finding(flavour.product, "ok", f"{found.version}, {builds}{library}", facts=facts)]

@@ -12,9 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from trtpatch.errors import InputError
+from trtpatch.extras import install
 
 _PERIOD_MS = 200
 _TICK_S = 0.02  # the times of files may lag behind the clock by so much
+
+
+def needs_watchfiles() -> None:
+    """Say so where watchfiles is not installed.
+
+    Raises:
+        InputError: it is not.
+    """
+    if importlib.util.find_spec("watchfiles") is None:
+        raise InputError(f"watching files needs the library watchfiles: {install('watch')}")
 
 
 def edits(sources: Callable[[], Sequence[Path]], *, since: float) -> Iterator[tuple[Path, ...]]:
@@ -28,18 +39,7 @@ def edits(sources: Callable[[], Sequence[Path]], *, since: float) -> Iterator[tu
 
     Yields:
         The files that were edited, made or removed, sorted. What is done meanwhile is not missed.
-
-    Raises:
-        InputError: watchfiles is not installed.
     """
-    if importlib.util.find_spec("watchfiles") is None:
-        raise InputError(
-            "watching files needs the library watchfiles: pip install 'trtpatch[watch]'"
-        )
-    return _edits(sources, since)
-
-
-def _edits(sources: Callable[[], Sequence[Path]], since: float) -> Iterator[tuple[Path, ...]]:
     while True:
         watched = _Watched(sources())
         changes = _changes(watched)

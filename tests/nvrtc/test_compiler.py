@@ -183,5 +183,5 @@ def test_an_architecture_that_nvrtc_does_not_know_is_told_with_those_it_does() -
     message, _ = failure(unit(), arch="sm_999")
     for part in (f"NVRTC {nvrtc.load().release}", "sm_999", *ARCHS, "pip install -U nvidia-cuda"):
         assert part in message
-    assert "pip install 'trtpatch[cu12]'" in failure(unit(), arch="sm_20")[0]
+    assert "pip install cupy-cuda12x" in failure(unit(), arch="sm_20")[0]
     assert "no such GPU" in failure(unit(), arch="sm_91")[0]

@@ -98,10 +98,10 @@ def test_a_whole_machine() -> None:
     ("changed", "topic", "said"),
     [
         (gpu("12.4", 90), "CuPy", "too new for the driver, which serves CUDA 12.4"),
-        (gpu("12.4", 90), "NVRTC", "trtpatch[cu12]"),
+        (gpu("12.4", 90), "NVRTC", "pip install cupy-cuda12x"),
         (gpu("13.0", 70), "NVRTC", "an older NVRTC"),
         (gpu("13.0", 150), "NVRTC", "a newer NVRTC"),
-        (Finding("CuPy", "missing", "no"), "CuPy", "pip install 'trtpatch[cu13]'"),
+        (Finding("CuPy", "missing", "no"), "CuPy", "pip install cupy-cuda13x"),
     ],
 )
 def test_what_does_not_go_together(changed: Finding, topic: str, said: str) -> None:
@@ -116,7 +116,7 @@ def test_what_does_not_go_together(changed: Finding, topic: str, said: str) -> N
 def test_the_extra_follows_the_driver() -> None:
     findings = machine(gpu=gpu("12.8", 90), cupy=Finding("CuPy", "missing", "no"))
     (cupy,) = (one for one in conclude(findings).findings if one.topic == "CuPy")
-    assert cupy.advice == "pip install 'trtpatch[cu12]'"
+    assert cupy.advice == "pip install cupy-cuda12x 'cuda-toolkit[cudart,nvrtc]==12.*'"
 
 
 def test_nothing_but_the_required() -> None:

@@ -86,6 +86,7 @@ def command(
     from trtpatch.loaded import Loaded
     from trtpatch.pictures import find_pictures, plan_copies
     from trtpatch.pipeline import Pipeline
+    from trtpatch.watch import needs_watchfiles
 
     pictures = find_pictures(images)
     copies = plan_copies(save, pictures) if save is not None else {}
@@ -100,6 +101,8 @@ def command(
     )
     first = output()
     since = time.time()
+    if watched:
+        needs_watchfiles()
     loaded = Loaded(path, executor=executor)
     with closing(loaded.engine), Pipeline(loaded) as pipeline:
         first.announce(loaded)
@@ -176,7 +179,7 @@ def _watch(
             except TrtpatchError as error:
                 click.echo(f"error: {error}\nwhat was loaded before goes on", err=True)
             else:
-                say(f"reloaded in {(time.perf_counter() - start) * 1e3:.0f} ms\n")
+                say(f"reloaded in {(time.perf_counter() - start) * 1e3:.0f} ms")
                 reloaded = True
 
 

@@ -19,6 +19,7 @@ from trtpatch.compiler.diagnosis import CHECK, Kernel
 from trtpatch.compiler.includes import stray_includes
 from trtpatch.compiler.options import options_of
 from trtpatch.errors import CompileError, Problem
+from trtpatch.extras import install
 
 if TYPE_CHECKING:
     from trtpatch.unit import Unit
@@ -198,11 +199,9 @@ def _check_arch(job: _Job, library: nvrtc.Nvrtc) -> None:
     if number in library.archs:
         return
     if number > max(library.archs):
-        old = library.release.startswith("12.")
-        wheel = "nvidia-cuda-nvrtc-cu12, or 'trtpatch[cu13]'" if old else "nvidia-cuda-nvrtc"
-        remedy = f"If the GPU is newer than this NVRTC: pip install -U {wheel}"
+        remedy = "If the GPU is newer than this NVRTC: pip install -U nvidia-cuda-nvrtc"
     elif number < min(library.archs):
-        remedy = "It gave that GPU up; an older CUDA major has it: pip install 'trtpatch[cu12]'"
+        remedy = f"It gave that GPU up; an older CUDA major has it: {install('cu12')}"
     else:
         remedy = "There is no such GPU."
     raise CompileError(

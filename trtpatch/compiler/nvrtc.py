@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtpatch.errors import CompileError
+from trtpatch.extras import install
 
 log = logging.getLogger(__name__)
 
@@ -108,11 +109,10 @@ def load() -> Nvrtc:
             raise OSError("its file is not known")
         library = ctypes.CDLL(path)
     except (ImportError, RuntimeError, OSError) as error:
+        why = "" if isinstance(error, ImportError) else f" ({str(error).strip().splitlines()[0]})"
         raise CompileError(
-            "NVRTC, which compiles the kernels, is not to be found. Install it with: "
-            "pip install 'trtpatch[cu13]' (or cu12, as the driver allows; without CuPy: "
-            "pip install cuda-pathfinder nvidia-cuda-nvrtc). "
-            f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+            f"NVRTC, which compiles the kernels, is not to be found{why}. Install it, which takes"
+            f" no GPU: {install('nvrtc')}; for CUDA 12, nvidia-cuda-nvrtc-cu12 instead"
         ) from error
     try:
         archs = _archs(library)
@@ -143,10 +143,8 @@ def _warn_of_two_majors() -> None:
     if len(majors) > 1:
         log.warning(
             "two CUDA majors are in one process: %s. If kernels do not load, install packages of "
-            "one major: trtpatch[cu%d] beside what brought CUDA %d, or the other way round.",
+            "one major alone.",
             " and ".join(f"{major} ({file})" for major, file in sorted(majors.items())),
-            min(majors),
-            min(majors),
         )
 
 

@@ -11,6 +11,7 @@ from trtpatch.engines import Shape, Tensor
 from trtpatch.engines.files import content_of, read_file, text_mode_undone, what_is
 from trtpatch.engines.metadata import Metadata, read_metadata
 from trtpatch.errors import EngineError
+from trtpatch.extras import install
 
 _DTYPES = {"FLOAT": "float32", "DOUBLE": "float64", "STRING": "str"}
 """Element types that NumPy calls otherwise than ONNX does, apart from upper case."""
@@ -53,8 +54,7 @@ def read_onnx(path: Path) -> OnnxFile:
         from onnx.external_data_helper import ExternalDataInfo, uses_external_data
     except ImportError as error:
         raise EngineError(
-            f"{path}: the package that reads ONNX files does not import: {error}. "
-            "pip install 'trtpatch[cpu]'"
+            f"{path}: the package that reads ONNX files does not import: {error}. {install('cpu')}"
         ) from None
     model = _parse(data)
     if model is None or not model.HasField("graph"):

@@ -14,6 +14,7 @@ from trtpatch.engines.onnxfile import OnnxFile, read_onnx, with_input_shapes
 from trtpatch.engines.options import BuildOptions
 from trtpatch.engines.shapes import bounds_of, check_shapes, named_shapes, ready_info, with_shapes
 from trtpatch.errors import EngineError
+from trtpatch.extras import install
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class OrtEngine:
         except ImportError as error:
             raise EngineError(
                 f"{path}: ONNX Runtime, which runs ONNX files on the CPU, does not import: "
-                f"{error}. pip install 'trtpatch[cpu]'"
+                f"{error}. {install('cpu')}"
             ) from None
         options = options or BuildOptions()
         model = read_onnx(path)

@@ -56,8 +56,7 @@ def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | st
     except CompileError as error:
         yield (
             "not compiled for a GPU, which alone finds some mistakes, such as a helper without"
-            " __device__, and needs none: pip install nvidia-cuda-nvrtc cuda-pathfinder."
-            f" ({error})"
+            f" __device__, and needs none: {error}"
         )
         return
     try:

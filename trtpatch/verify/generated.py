@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from trtpatch.catalog import Patch
+from trtpatch.extras import install
 from trtpatch.spec.patch import TensorSpec
 from trtpatch.spec.ports import PORTS
 from trtpatch.unit import make_unit
@@ -34,7 +35,7 @@ from trtpatch.verify.forms import Form, form_of
 from trtpatch.verify.variations import MAX_ELEMENTS, Draw, baked, draw_form, draw_value
 
 _PREFIX = "generated"
-_MISSING = "hypothesis, which makes up cases, is not installed: pip install hypothesis"
+_MISSING = f"hypothesis, which makes up cases, is not installed: {install('verify')}"
 _CASES_A_FORM = 4
 _SHRINK_S = 40.0
 
