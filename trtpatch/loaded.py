@@ -7,7 +7,6 @@ quick, so that a pipeline can do it when pictures ask for another shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,18 +15,18 @@ from trtpatch.catalog import Catalog, Patch
 from trtpatch.classnames import check_names, read_labels
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.options import BuildOptions
-from trtpatch.errors import EngineError, MatchError, SpecError
+from trtpatch.errors import MatchError, SpecError
 from trtpatch.match import Match, all_fitting, fit, match, match_chain
 from trtpatch.modelshape import ModelShape, ModelShapes
 from trtpatch.params import check_params, check_rule_params
+from trtpatch.pipelinefile import blamed, read_catalog, read_pipeline, registry_hint
 from trtpatch.plan import Plan
 from trtpatch.planner import make_plan
 from trtpatch.rulenotes import rule_notes
 from trtpatch.spec import yamlfile
 from trtpatch.spec.patch import ParamValue
-from trtpatch.spec.pipeline import EngineSpec, PipelineSpec
+from trtpatch.spec.pipeline import EngineSpec
 from trtpatch.spec.registry import ENGINE
-from trtpatch.spec.validate import validate
 
 _OF_ENGINE = ("engine", "batch", "size", "device", "executor")
 """What decides how the engine is opened, so that a reload cannot change it."""
@@ -46,7 +45,7 @@ class Loaded:
     """A pipeline file, read, checked and bound to its engine.
 
     Attributes:
-        path: the file, and `spec` what it says.
+        path: the file, `spec` what it says, and `document` where.
         engine: open.
         shapes: that the engine can run in.
         match: the rule, and the engine's tensors under the patches' names.
@@ -67,7 +66,7 @@ class Loaded:
         """Read the file, open the engine and bind the chain to it.
 
         Args:
-            path: the pipeline's YAML file.
+            path: the pipeline's YAML file, or an engine file.
             executor: instead of the one that the file names.
             anywhere: open an ONNX file without a GPU, whatever is to run it: enough to plan.
             before: the same file as it was read before, whose engine stays open and is not touched.
@@ -75,22 +74,21 @@ class Loaded:
         Raises:
             SpecError, InputError, MatchError, EngineError: see `trtpatch.load`.
         """
-        document = yamlfile.load(path)
-        self.path = path
-        self.spec = validate(PipelineSpec, document)
-        folder = path.parent
-        self.catalog = Catalog([folder / name for name in self.spec.registry])
+        document, self.spec = read_pipeline(path)
+        self.path, self.document = path, document
+        self.catalog = read_catalog(document, self.spec)
         self.executor_name = executors.choose_executor(executor or self.spec.executor)
-        labels = read_labels(document, self.spec.labels, folder)
+        labels = read_labels(document, self.spec.labels, path.parent)
         if before is None:
-            self.engine = self._open_engine(folder, anywhere)
+            with blamed(document, "engine", "path"):
+                self.engine = self._open_engine(anywhere)
         else:
             self._refuse_changes(document, before)
             self.engine = before.engine
         try:
             info = self.engine.info
             self.class_names = labels or info.metadata.names
-            with _blamed(document, "engine"):
+            with blamed(document, "engine"):
                 self.shapes = ModelShapes(
                     info, batch=self.spec.batch, rectangular=self.spec.size == "auto"
                 )
@@ -98,8 +96,7 @@ class Loaded:
             largest = self.shapes.largest
             ready = before.binding.engine if before else None
             ready = ready or self.engine.at(self.shapes.inputs_at(largest))
-            self.match = self._match(document, ready.info.inputs, ready.info.outputs)
-            self._chain = self._patches(document, self.match)
+            self.match, self._chain = self._find_chain(ready.info)
             self._params = self._check_params(document)
             self.binding: Binding = self.bind_to(ready, largest)
             chosen = self.spec.rule is not None or self.spec.chain is not None
@@ -110,14 +107,25 @@ class Loaded:
                 self.engine.close()
             raise
 
-    def _patches(self, document: yamlfile.Document, match: Match) -> list[Patch | None]:
+    def _find_chain(self, info: engines.EngineInfo) -> tuple[Match, list[Patch | None]]:
+        def find(catalog: Catalog) -> tuple[Match, list[Patch | None]]:
+            found = self._match(catalog, info.inputs, info.outputs)
+            return found, self._patches(catalog, found)
+
+        try:
+            return find(self.catalog)
+        except MatchError as error:
+            hint = registry_hint(self.document, self.spec, find)
+            raise MatchError(f"{error}{hint}") from None
+
+    def _patches(self, catalog: Catalog, match: Match) -> list[Patch | None]:
         """The chain's patches, None in the engine's place."""
         rule = match.rule if self.spec.chain is None else None
-        document, where = (rule.document, rule.location) if rule else (document, ())
+        document, where = (rule.document, rule.location) if rule else (self.document, ())
         patches: list[Patch | None] = []
         for index, name in enumerate(match.chain):
-            with _blamed(document, *where, "chain", index):
-                patches.append(None if name == ENGINE else self.catalog.patch(name))
+            with blamed(document, *where, "chain", index):
+                patches.append(None if name == ENGINE else catalog.patch(name))
         return patches
 
     def again(self) -> Loaded:
@@ -182,9 +190,9 @@ class Loaded:
         )
         return Binding(shape, ready, plan)
 
-    def _open_engine(self, folder: Path, anywhere: bool) -> engines.OpenEngine:
+    def _open_engine(self, anywhere: bool) -> engines.OpenEngine:
         return engines.open_engine(
-            folder / self.spec.engine.path,
+            self.path.parent / self.spec.engine.path,
             kind="auto" if anywhere else self.spec.engine.kind,
             flavour=self.spec.engine.flavour,
             device=self.spec.device,
@@ -224,19 +232,19 @@ class Loaded:
 
     def _match(
         self,
-        document: yamlfile.Document,
+        catalog: Catalog,
         inputs: Sequence[engines.Tensor],
         outputs: Sequence[engines.Tensor],
     ) -> Match:
         rule, chain = self.spec.rule, self.spec.chain
         if rule is None and chain is None:
-            return match(self.catalog.rules, inputs, outputs, self.engine.info.metadata)
-        with _blamed(document, "rule"):
-            named = self.catalog.rule(rule) if rule is not None else None
+            return match(catalog.rules, inputs, outputs, self.engine.info.metadata)
+        with blamed(self.document, "rule"):
+            named = catalog.rule(rule) if rule is not None else None
         patches = []
         for index, name in enumerate(chain or ()):
-            with _blamed(document, "chain", index):
-                patches += [self.catalog.patch(name)] if name != ENGINE else []
+            with blamed(self.document, "chain", index):
+                patches += [catalog.patch(name)] if name != ENGINE else []
         try:
             if named is not None:
                 found = fit(named, inputs, outputs, self.engine.info.metadata, named=True)
@@ -249,15 +257,6 @@ class Loaded:
                 f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
                 f" {gives}: {error}"
             ) from None
-
-
-@contextmanager
-def _blamed(document: yamlfile.Document, *where: yamlfile.Key) -> Iterator[None]:
-    """Put a place in the pipeline file before what does not fit there."""
-    try:
-        yield
-    except (EngineError, MatchError) as error:
-        raise type(error)(str(document.problem(where, str(error)))) from None
 
 
 def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:

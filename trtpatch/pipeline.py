@@ -227,7 +227,7 @@ def load(path: str | os.PathLike[str], *, executor: str | None = None) -> Pipeli
     """Load a pipeline file; everything is compiled, allocated and checked here.
 
     Args:
-        path: the pipeline's YAML file.
+        path: the pipeline's YAML file; or an engine file, where there is nothing to say of it.
         executor: `gpu`, `host`, `cpu` or `auto`, instead of the one that the file names.
 
     Raises:

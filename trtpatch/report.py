@@ -98,7 +98,7 @@ class PipelineReport:
 def describe_pipeline(loaded: Loaded) -> PipelineReport:
     """What a loaded pipeline file comes to; nothing is compiled or run."""
     plan, rule = loaded.plan, loaded.match.rule
-    document = yamlfile.load(loaded.path)
+    document = loaded.document
     return PipelineReport(
         pipeline=str(loaded.path),
         executor=loaded.executor_name,

@@ -98,7 +98,7 @@ def test_record_needs_its_ending(folder: Path) -> None:
         ("engine: {path: tiny.npz}\nrule: yolov9", "p.yaml:2:7: no rule is called 'yolov9'"),
         ("engine: {path: tiny.npz}\nchain: [engine, decod]", "p.yaml:2:17: no patch is called"),
         ("engine: {path: tiny.npz}\nbatch: 8", "p.yaml:1:9: the pipeline asks for batch 8"),
-        ("engine: tiny.npz", "p.yaml:1:9: expected a mapping with the keys path, kind"),
+        ("engine: [tiny.npz]", "p.yaml:1:9: expected a mapping with the keys path, kind"),
         ("engine: {path: none.onnx}", "none.onnx: no such file"),
         ("engine: {path: a.png}", "it is a PNG picture"),
         ("engine: {path: p.yaml}", "it is a text file"),

@@ -38,8 +38,9 @@ def command(
 ) -> None:
     """Check a pipeline file, or a patch, without running it.
 
-    Of a PIPELINE: shows the engine, the rule that fits it, what each patch's tensors are bound to,
-    its sizes, parameters and launches, and the memory that all of it takes.
+    Of a PIPELINE, which may be an engine file: shows the engine, the rule that fits it, what each
+    patch's tensors are bound to, its sizes, parameters and launches, and the memory that all of it
+    takes.
 
     Of a PATCH, which is a name or a folder: compares contract, kernel, reference and cases, and
     compiles the kernel with what is at hand. Ends with code 1 where there are errors.

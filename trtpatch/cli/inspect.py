@@ -28,8 +28,11 @@ def command(file: Path, registries: tuple[Path, ...], as_json: bool) -> None:
     """
     from trtpatch.cli import tables
     from trtpatch.engines.inspection import inspect
+    from trtpatch.errors import InputError
     from trtpatch.listing import find_rule
 
+    if file.suffix in (".yaml", ".yml"):
+        raise InputError(f"{file}: no engine; 'trtpatch check {file}' shows a pipeline file")
     info = inspect(file)
     rule, why_none = find_rule(info, registries)
     if as_json:

@@ -76,7 +76,7 @@ def command(
     timed: bool,
     watched: bool,
 ) -> None:
-    """Find objects in IMAGES with PIPELINE.
+    """Find objects in IMAGES with PIPELINE, a pipeline file or an engine file.
 
     A folder stands for the pictures in it. Of one picture a table is printed, of several a line
     each. A picture that cannot be used is reported at the end; the others are looked at all the

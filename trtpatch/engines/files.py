@@ -9,6 +9,8 @@ from trtpatch.errors import EngineError
 
 Content = Literal["onnx", "plan", "recorded", "other"]
 
+ENDINGS = (".onnx", ".engine", ".plan", ".trt")
+"""What names of engine files end in, mostly."""
 PLAN_MAGICS = (b"ftrt", b"vtrt", b"ptrt")
 
 _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
@@ -46,7 +48,10 @@ def read_file(path: Path, *, most_bytes: int = -1) -> bytes:
         with path.open("rb") as file:
             data = file.read(most_bytes)
     except FileNotFoundError:
-        raise EngineError(f"{path}: no such file") from None
+        from trtpatch.spec.validate import nearest
+
+        near = nearest(path.name, siblings(path))
+        raise EngineError(f"{path}: no such file{near and '.'}{near}") from None
     except IsADirectoryError:
         raise EngineError(f"{path}: a folder, not an engine file") from None
     except OSError as error:
@@ -54,6 +59,24 @@ def read_file(path: Path, *, most_bytes: int = -1) -> bytes:
     if not data:
         raise EngineError(f"{path}: the file is empty; export or copy the model again")
     return data
+
+
+def siblings(path: Path) -> list[str]:
+    """Names in a file's folder that end as it does."""
+    try:
+        return sorted(one.name for one in path.parent.iterdir() if one.suffix == path.suffix)
+    except OSError:
+        return []
+
+
+def is_engine(path: Path) -> bool:
+    """Whether a file is an engine, by its name or its beginning."""
+    if path.suffix in ENDINGS:
+        return True
+    try:
+        return content_of(read_file(path, most_bytes=4096)) != "other"
+    except EngineError:
+        return False
 
 
 def content_of(data: bytes) -> Content:

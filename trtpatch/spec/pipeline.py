@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from trtpatch.spec.patch import Listed
 from trtpatch.spec.ports import FrameLayout
 from trtpatch.spec.registry import Chain
-from trtpatch.spec.validate import Schema
+from trtpatch.spec.validate import AlsoWritten, Schema
 
 EngineKind = Literal["auto", "trt", "ort", "recorded"]
 Flavour = Literal["auto", "tensorrt", "tensorrt_rtx", "tensorrt_lean", "tensorrt_dispatch"]
@@ -50,11 +50,15 @@ class EngineSpec(Schema):
     """Half precision, when an engine is built and the flavour can choose."""
 
 
+def _path_alone(value: object) -> object:
+    return {"path": value} if isinstance(value, str) else value
+
+
 class PipelineSpec(Schema):
     """A pipeline file."""
 
-    engine: EngineSpec
-    """The engine to run."""
+    engine: Annotated[EngineSpec, AlsoWritten(_path_alone, lambda _: {"type": "string"})]
+    """The engine to run; its path may stand alone."""
     rule: Union[str, None] = None
     """Name of a registry's rule, instead of letting the engine's outputs decide."""
     chain: Union[Chain, None] = None
