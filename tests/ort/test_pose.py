@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx.utils import Extractor
 
 import trtpatch
 from tests.graphs import infer, with_random_weights
@@ -48,6 +49,27 @@ def test_key_points_are_those_of_the_graph(
     np.testing.assert_allclose(found.keypoints[..., 2], points[..., 2], atol=1e-5)
     np.testing.assert_allclose(found.keypoints[..., :2], points[..., :2] - CORNER, atol=1e-2)
     assert found.to_dict()["detections"][0]["keypoints"] == found.keypoints[0].tolist()
+
+
+def test_a_graph_that_was_cut_gives_the_same_points(tmp_path: Path, assets: Path) -> None:
+    """The metadata are lost by the cut; by weights of chance, many anchors are equally good."""
+    model = with_random_weights(assets / "graphs/yolov8s-pose.onnx")
+    names = [f"/model.22/cv{k}.{i}/cv{k}.{i}.2/Conv_output_0" for k in (2, 3, 4) for i in range(3)]
+    onnx.save(model, tmp_path / "whole.onnx")
+    inferred = onnx.shape_inference.infer_shapes(model)
+    onnx.save(Extractor(inferred).extract_model(["images"], names), tmp_path / "cut.onnx")
+    found = {}
+    for which in ("whole", "cut"):
+        path = tmp_path / f"{which}.yaml"
+        path.write_text(json.dumps({"engine": {"path": f"{which}.onnx", "kind": "ort"}}), "utf-8")
+        with trtpatch.load(path, executor="cpu") as pipeline:
+            pipeline.set(score_threshold=0.0, iou_threshold=0.1)
+            found[which] = pipeline(FRAME)[0]
+    whole, cut = found["whole"], found["cut"]
+    anchors, first, second = np.intersect1d(cut.anchors, whole.anchors, return_indices=True)
+    assert anchors.min() < 80 * 80
+    assert anchors.max() >= 80 * 80 + 40 * 40
+    np.testing.assert_allclose(cut.keypoints[first], whole.keypoints[second], atol=1e-3, rtol=1e-6)
 
 
 def test_without_metadata_the_rule_is_asked_for_and_can_be_named(
