@@ -188,7 +188,8 @@ def _serialise(
         if not options.tf32 and _ignores_tf32(found) and os.environ.get(_TF32_OVERRIDE) != "0":
             note = (
                 f"tf32: false plays no part: {found.flavour.product} {found.version} multiplies in "
-                f"TF32 all the same. {_TF32_OVERRIDE}=0 in the environment turns it off"
+                f"TF32 all the same. {_TF32_OVERRIDE}=0 in the environment turns it off, and "
+                "leaves some layers without a kernel"
             )
             notes = (*notes, note)
         parser = trt.OnnxParser(network, log.logger)

@@ -45,7 +45,7 @@ class EngineSpec(Schema):
     tf32: bool = True
     """TF32 in the matrix units, when an engine is built. TensorRT-RTX 1.4 does not heed it: there
     every convolution but depthwise ones and every matrix product is in TF32, unless
-    NVIDIA_TF32_OVERRIDE=0 is in the environment."""
+    NVIDIA_TF32_OVERRIDE=0 is in the environment, with which some layers have no kernel."""
     float16: bool = False
     """Half precision, when an engine is built and the flavour can choose."""
 
