@@ -6,27 +6,20 @@ quick, so that a pipeline can do it when pictures ask for another shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from trtpatch import engines, executors
-from trtpatch.catalog import Catalog, Patch
+from trtpatch.chain import Chain
 from trtpatch.classnames import check_names, read_labels
 from trtpatch.compiler.bundle import Bundle
 from trtpatch.engines.options import BuildOptions
-from trtpatch.errors import MatchError, SpecError
-from trtpatch.match import Match, all_fitting, fit, match, match_chain
+from trtpatch.errors import SpecError
 from trtpatch.modelshape import ModelShape, ModelShapes
-from trtpatch.params import check_params, check_rule_params
-from trtpatch.pipelinefile import blamed, read_catalog, read_pipeline, registry_hint
+from trtpatch.pipelinefile import blamed, read_catalog, read_pipeline
 from trtpatch.plan import Plan
-from trtpatch.planner import make_plan
-from trtpatch.rulenotes import rule_notes
 from trtpatch.spec import yamlfile
-from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.pipeline import EngineSpec
-from trtpatch.spec.registry import ENGINE
 
 _OF_ENGINE = ("engine", "batch", "size", "device", "executor")
 """What decides how the engine is opened, so that a reload cannot change it."""
@@ -96,37 +89,16 @@ class Loaded:
             largest = self.shapes.largest
             ready = before.binding.engine if before else None
             ready = ready or self.engine.at(self.shapes.inputs_at(largest))
-            self.match, self._chain = self._find_chain(ready.info)
-            self._params = self._check_params(document)
+            self._chain = Chain.find(self.spec, document, self.catalog, ready.info)
+            self.match = self._chain.match
             self.binding: Binding = self.bind_to(ready, largest)
             chosen = self.spec.rule is not None or self.spec.chain is not None
             self.notes += tuple(check_names(document, labels, info, self.plan, chosen=chosen))
-            self.notes += tuple(self._rule_notes(ready))
+            self.notes += tuple(self._chain.notes())
         except BaseException:
             if before is None:
                 self.engine.close()
             raise
-
-    def _find_chain(self, info: engines.EngineInfo) -> tuple[Match, list[Patch | None]]:
-        def find(catalog: Catalog) -> tuple[Match, list[Patch | None]]:
-            found = self._match(catalog, info.inputs, info.outputs)
-            return found, self._patches(catalog, found)
-
-        try:
-            return find(self.catalog)
-        except MatchError as error:
-            hint = registry_hint(self.document, self.spec, find)
-            raise MatchError(f"{error}{hint}") from None
-
-    def _patches(self, catalog: Catalog, match: Match) -> list[Patch | None]:
-        """The chain's patches, None in the engine's place."""
-        rule = match.rule if self.spec.chain is None else None
-        document, where = (rule.document, rule.location) if rule else (self.document, ())
-        patches: list[Patch | None] = []
-        for index, name in enumerate(match.chain):
-            with blamed(document, *where, "chain", index):
-                patches.append(None if name == ENGINE else catalog.patch(name))
-        return patches
 
     def again(self) -> Loaded:
         """All files read anew, on the same engine, which stays as it is.
@@ -180,15 +152,7 @@ class Loaded:
         Raises:
             MatchError: a patch of the chain cannot run in that shape.
         """
-        plan = make_plan(
-            self._chain,
-            inputs=_named(self.match.inputs, ready.info.inputs),
-            outputs=_named(self.match.outputs, ready.info.outputs),
-            params=self._params,
-            batch=shape.batch,
-            frame_layout=self.spec.frame,
-        )
-        return Binding(shape, ready, plan)
+        return Binding(shape, ready, self._chain.bind(ready.info, shape.batch))
 
     def _open_engine(self, anywhere: bool) -> engines.OpenEngine:
         return engines.open_engine(
@@ -211,53 +175,6 @@ class Loaded:
             )
             raise SpecError(document.problem((changed[0],), message))
 
-    def _check_params(self, document: yamlfile.Document) -> dict[str, dict[str, ParamValue]]:
-        params: dict[str, dict[str, ParamValue]] = {}
-        patches = [patch for patch in self._chain if patch is not None]
-        rule = self.match.rule
-        if rule is not None:
-            stand_in = self.spec.chain is not None
-            check_rule_params(rule, self.match.symbols, patches, into=params, stand_in=stand_in)
-        check_params(document, (), self.spec.params, patches, into=params)
-        return params
-
-    def _rule_notes(self, ready: engines.Engine) -> Iterator[str]:
-        fitting: list[Match] = []
-        if self.match.rule is None:
-            info = ready.info
-            rules, metadata = self.catalog.rules, self.engine.info.metadata
-            fitting, _ = all_fitting(rules, info.inputs, info.outputs, metadata)
-        patches = [patch for patch in self._chain if patch is not None]
-        return rule_notes(self.spec, self.match, fitting, patches, self._params)
-
-    def _match(
-        self,
-        catalog: Catalog,
-        inputs: Sequence[engines.Tensor],
-        outputs: Sequence[engines.Tensor],
-    ) -> Match:
-        rule, chain = self.spec.rule, self.spec.chain
-        if rule is None and chain is None:
-            return match(catalog.rules, inputs, outputs, self.engine.info.metadata)
-        with blamed(self.document, "rule"):
-            named = catalog.rule(rule) if rule is not None else None
-        patches = []
-        for index, name in enumerate(chain or ()):
-            with blamed(self.document, "chain", index):
-                patches += [catalog.patch(name)] if name != ENGINE else []
-        try:
-            if named is not None:
-                found = fit(named, inputs, outputs, self.engine.info.metadata, named=True)
-                return replace(found, chain=chain or found.chain)
-            return match_chain(chain or (), patches, self.spec.bind, inputs, outputs)
-        except MatchError as error:
-            who = f"rule {named.shown}" if named else f"the chain of {self.path}"
-            takes, gives = (", ".join(map(str, side)) for side in (inputs, outputs))
-            raise MatchError(
-                f"{who} does not fit {self.engine.info.path}, which takes {takes} and gives"
-                f" {gives}: {error}"
-            ) from None
-
 
 def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:
     profile = spec.profile
@@ -268,12 +185,3 @@ def _options(spec: EngineSpec, batch: int | None) -> BuildOptions:
         profile=(profile.min, profile.opt, profile.max) if profile else None,
         batch=batch or 1,
     )
-
-
-def _named(
-    names: Mapping[str, tuple[str, ...]], tensors: Sequence[engines.Tensor]
-) -> dict[str, tuple[engines.Tensor, ...]]:
-    """Tensors under the names of the patches; one that no patch names goes by its own."""
-    by_name = {tensor.name: tensor for tensor in tensors}
-    named = {name: tuple(by_name.pop(one) for one in group) for name, group in names.items()}
-    return {**named, **{name: (tensor,) for name, tensor in by_name.items()}}

@@ -19,7 +19,7 @@ def cases() -> Iterator[Case]:
         name = np.dtype(dtype).name
         yield Case(f"35 anchors, {name}", {"head": head(7, 3, 35, dtype=dtype)})
         yield Case(f"one class, {name}", {"head": head(2, 1, 33, dtype=dtype)})
-        yield Case(f"one anchor, {name}", {"head": head(1, 5, 1, dtype=dtype)})
+        yield Case(f"one anchor, {name}", {"head": head(1, 1, 1, dtype=dtype)})
     yield Case("no candidate", {"head": head(2, 4, 64)}, {"score_threshold": 1.0})
     yield Case("all pass", {"head": head(2, 4, 2100)}, {"score_threshold": 0.0})
     yield Case("equal classes", {"head": np.full((1, 44, 40), 0.5, np.float32)})

@@ -39,6 +39,19 @@ def test_levels_that_do_not_lie_on_the_picture():
     assert "levels of classes have H = (8, 2)" in refused("decode_yolov8_split", inputs)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "known"),
+    [
+        ("decode_yolov8", (1, 3549, 85), "A = 85, C = 3545"),
+        ("decode_yolov8_obb", (1, 3549, 85), "A = 85, C = 3544"),
+        ("decode_yolov5", (1, 84, 8400), "A = 84, C = 8395"),
+    ],
+)
+def test_a_head_of_another_layout(name, shape, known):
+    message = refused(name, {"head": np.zeros(shape, np.float32)})
+    assert f"'A >= C' does not hold: {known}" in message
+
+
 def test_prior_boxes_that_do_not_go_with_the_anchors():
     inputs = {"scores": np.zeros((1, 4420, 2)), "boxes": np.zeros((1, 4420, 4))}
     inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
