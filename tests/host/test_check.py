@@ -39,6 +39,35 @@ def test_a_good_patch_has_no_remark(folder: Path, cubins: Cubins) -> None:
     assert not found.untold
 
 
+UNSET = "float sum;\n    if (anchor > 3) sum += 1.0f;\n    Best best;"
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++", "none"])
+def test_a_variable_that_is_read_before_it_has_a_value(
+    compiler: str, folder: Path, cubins: Cubins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if compiler == "none":
+        pytest.importorskip("cuda.pathfinder")
+    elif not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    monkeypatch.setenv("CXX", compiler)
+    line = edit(folder / "kernel.cu", "Best best;", UNSET) + 1
+    edit(folder / "kernel.cu", "best.score, best.index", "best.score + sum, best.index")
+    for _ in range(2):  # compiled, and from the cache
+        (found,) = linted(folder, cubins).remarks
+        assert (found.severity, found.rule) == ("warning", "compile")
+        assert (found.file, found.line) == (str(folder / "kernel.cu"), line)
+        assert "sum" in found.message
+
+
+def test_errors_stand_before_warnings(folder: Path, cubins: Cubins) -> None:
+    edit(folder / "patch.yaml", "min: 0.0", "min: 0.125")
+    edit(folder / "kernel.cu", "Best best;", "Best best = nothing;")
+    found = [one.severity for one in linted(folder, cubins).remarks]
+    assert found == sorted(found)
+    assert {*found} == {"error", "warning"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -73,8 +73,13 @@ def test_a_new_patch_of_each_kind_verifies_at_once(
             "depends on the order of blocks and threads",
         ),
         ("blockIdx.y, anchor", "blockIdx.y + (1 << 28), anchor", "ended with SIGSEGV"),
+        (
+            "const bool above",
+            "args.candidates_nans[args.N] = 1;\n    const bool above",
+            "writes out of bounds, 0 bytes behind the end of candidates_nans; --sanitize says",
+        ),
     ],
-    ids=["value", "integer", "compile", "order", "crash"],
+    ids=["value", "integer", "compile", "order", "crash", "one too far"],
 )
 def test_a_wrong_kernel(old: str, new: str, message: str, folder: Path, cubins: Cubins) -> None:
     edit(folder / "kernel.cu", old, new)
@@ -134,6 +139,7 @@ def test_a_kernel_that_hangs(folder: Path, cubins: Cubins) -> None:
     effort = Effort(shuffles=0, generated=0, workers=1, timeout_s=5)
     late, *others = outcomes(folder, cubins, effort)
     assert "was not at its end after 5 s: it loops without end, or waits" in late.wrong[0]
+    assert late.seconds > 4
     assert {one.skipped for one in others} == {
         "another case of the patch was not at its end in time"
     }
@@ -177,6 +183,8 @@ def test_the_command_says_it_as_a_table_as_json_and_as_junit(
     table = said_by(*arguments, "--junit", tmp_path / "good.xml", code=0).stdout
     assert "7 passed, 0 failed, 7 skipped" in table
     assert "skipped 7 on gpu: no GPU" in table
+    assert table.count("decode_example") == 1
+    assert "not looked for: races, and reads out of bounds (--sanitize)" in table
     root = ElementTree.parse(tmp_path / "good.xml").getroot()
     assert [suite.get("name") for suite in root] == [
         "decode_example on host",
@@ -219,3 +227,5 @@ def test_nothing_to_run_is_an_error(
     assert "no-such-compiler" in said.stderr
     assert "cannot be written" in said_by(folder, "--junit", tmp_path / "no/x.xml", code=2).stderr
     assert "no patch is called 'decode_noone'" in said_by("decode_noone", code=2).stderr
+    said = said_by(folder, "--case", "nosuch", code=2).stderr
+    assert "error: no case has 'nosuch' in its name; there are:\n  decode_example: '80 " in said

@@ -124,7 +124,7 @@ def command(
     if as_json:
         tables.echo_json(summary.plain(outcomes))
     else:
-        _show(outcomes)
+        _show(outcomes, sanitized=sanitize)
     if junit is not None:
         with writing(junit):
             junit.write_bytes(summary.junit(outcomes))
@@ -153,11 +153,12 @@ def _progress() -> Iterator[Any]:
             click.echo("\r\033[K", nl=False, err=True)
 
 
-def _show(outcomes: Sequence[Outcome]) -> None:
+def _show(outcomes: Sequence[Outcome], *, sanitized: bool) -> None:
     from trtpatch.cli import tables
     from trtpatch.verify import summary
 
     rows = summary.summarise(outcomes)
+    ran = [row for row in rows if row.passed or row.failed]
     counts = (">passed", ">failed", ">skipped", ">runs")
     tables.echo_table(
         ("patch", "on", *counts, "largest difference", ">seconds"),
@@ -172,12 +173,12 @@ def _show(outcomes: Sequence[Outcome]) -> None:
                 f"{row.largest:.1e} {row.field}" if row.field else "",
                 f"{row.seconds:.1f}",
             )
-            for row in rows
+            for row in ran
         ],
     )
     failed = [one for one in outcomes if one.status == "failed"]
     _show_faults([one for one in failed if not one.differences])
-    for row in rows:
+    for row in ran:
         place = row.patch, row.executor
         compared = [one for one in failed if one.differences]
         _show_failures([one for one in compared if (one.patch, one.executor) == place])
@@ -191,6 +192,8 @@ def _show(outcomes: Sequence[Outcome]) -> None:
         click.echo(f"skipped {count} on {reason}")
     totals = [sum(getattr(row, what) for row in rows) for what in ("passed", "failed", "skipped")]
     click.echo("{} passed, {} failed, {} skipped".format(*totals))
+    if ran and not sanitized:
+        click.echo("not looked for: races, and reads out of bounds (--sanitize)")
 
 
 def _show_faults(failed: Sequence[Outcome]) -> None:

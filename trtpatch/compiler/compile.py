@@ -61,7 +61,7 @@ class Compile(Protocol):
         """
 
 
-def cubin_for(unit: Unit, *, arch: str, cubins: Cubins) -> Cubin:
+def cubin_for(unit: Unit, *, arch: str, cubins: Cubins, quiet: bool = False) -> Cubin:
     """The cubin of a unit, from the cache or else from NVRTC.
 
     A hit neither loads nor needs NVRTC: the release of an installed wheel is read off a file name.
@@ -71,6 +71,7 @@ def cubin_for(unit: Unit, *, arch: str, cubins: Cubins) -> Cubin:
         unit: from `trtpatch.unit`.
         arch: `sm_90`; the GPU's own.
         cubins: the cache; counts its hits and misses.
+        quiet: whether the compiler's warnings are not logged.
 
     Raises:
         CompileError: the unit does not compile.
@@ -83,7 +84,7 @@ def cubin_for(unit: Unit, *, arch: str, cubins: Cubins) -> Cubin:
     actual = f"NVRTC {nvrtc.load().release}"
     if actual != likely and (entry := cubins.get(job.key(actual))):
         return _restore(job, entry)
-    cubin = _compile(job)
+    cubin = _compile(job, quiet=quiet)
     notes = {"compiler": cubin.compiler, "log": cubin.log, "kernels": [*map(asdict, cubin.kernels)]}
     cubins.put(job.key(actual), cubin.code, notes=notes)
     return cubin
@@ -168,7 +169,7 @@ def _checks(unit: Unit) -> str:
     return "\n".join([*lines, ""])
 
 
-def _compile(job: _Job) -> Cubin:
+def _compile(job: _Job, *, quiet: bool = False) -> Cubin:
     if strays := list(stray_includes(job.text, label=job.label)):
         raise _failure(job, strays)
     library = nvrtc.load()
@@ -181,7 +182,7 @@ def _compile(job: _Job) -> Cubin:
     if misfits := diagnosis.misfits(kernels, job.entries, job.authored, arch=job.arch):
         raise _failure(job, misfits)
     warnings = "\n".join(str(remark.problem) for remark in diagnosis.remarks(said, job.text))
-    if warnings:
+    if warnings and not quiet:
         log.warning("patch %s compiles with warnings:\n%s", job.name, warnings)
     took_ms = 1000 * (time.perf_counter() - started)
     log.info("compiled %s for %s in %.0f ms", job.name, job.arch, took_ms)

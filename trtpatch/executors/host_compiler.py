@@ -22,11 +22,12 @@ from pathlib import Path
 from trtpatch.compiler.cubins import Cubins, key_of
 from trtpatch.compiler.diagnosis import CHECK
 from trtpatch.compiler.includes import stray_includes
-from trtpatch.errors import CompileError
+from trtpatch.errors import CompileError, Problem
 from trtpatch.executors.host_diagnosis import (
     HEADERS,
     compile_error,
     generated_label,
+    uninitialised,
     unknown_constructs,
 )
 from trtpatch.unit import Unit
@@ -35,7 +36,7 @@ _ALWAYS = ("-std=c++17", "-fPIC", "-pthread", "-fno-exceptions", "-fvisibility=h
 
 # No fused multiply-add: then every machine and compiler rounds alike, as NumPy does, and as NVRTC
 # where the contract does not ask for it.
-_UNIT = ("-ffp-contract=off", "-fno-strict-aliasing")
+_UNIT = ("-ffp-contract=off", "-fno-strict-aliasing", "-Wuninitialized")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ LIBRARY = Recipe(
     ),
     runtime=("-O2",),
     linking=("-shared",),
+    gcc=("-Wmaybe-uninitialized",),
+    clang=("-Wsometimes-uninitialized",),
 )
 SANITIZED = Recipe(
     target="host_asan",
@@ -95,6 +98,22 @@ WATCHED = Recipe(
     gcc=("--param=tsan-distinguish-volatile=1",),
     clang=("-mllvm", "-tsan-distinguish-volatile=1"),
 )
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled unit.
+
+    Attributes:
+        data: the binary.
+        path: the file in the cache that holds it, if it could be written.
+        warnings: places where a variable may have no value yet.
+    """
+
+    data: bytes
+    path: Path | None
+    warnings: tuple[Problem, ...]
+
 
 _DYNAMIC_SHARED = re.compile(
     r"\bextern\s+__shared__\s+"
@@ -130,11 +149,8 @@ def is_clang(compiler: tuple[str, ...]) -> bool:
     return "clang" in Path(compiler[0]).resolve().name
 
 
-def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | None]:
+def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> Built:
     """Compile a unit, or take it from the cache.
-
-    Returns:
-        The binary, and the file in the cache that holds it, if it could be written.
 
     Raises:
         CompileError: it does not compile, or uses what the host cannot do; each mistake has its
@@ -148,18 +164,19 @@ def build(unit: Unit, recipe: Recipe, cubins: Cubins) -> tuple[bytes, Path | Non
     options = shlex.join((*flags, *recipe.runtime))
     key = key_of(unit.name, recipe.target, source, options, *shared)
     if entry := cubins.get(key, suffix=recipe.suffix):
-        return entry.data, entry.path
+        return Built(entry.data, entry.path, tuple(Problem(*p) for p in entry.notes["warnings"]))
     _refuse_unknown(unit, compiler)
     with _workplace(unit) as folder:
         (folder / "unit.cpp").write_text(source, encoding="utf-8")
         (folder / "runtime.o").write_bytes(_runtime(unit, recipe, compiler, cubins))
         mapped = f"-fdebug-prefix-map={folder}=."
-        _run(unit, [*compiler, *flags, mapped, f"-I{HEADERS}", "-c", "unit.cpp"], folder)
+        command = [*compiler, *flags, mapped, f"-I{HEADERS}", "-c", "unit.cpp"]
+        warnings = tuple(uninitialised(_run(unit, command, folder).stderr))
         parts = ["unit.o", "runtime.o", "-o", "unit.out"]
         _run(unit, [*compiler, "-pthread", *recipe.linking, *parts], folder)
         data = (folder / "unit.out").read_bytes()
-    notes = {"compiler": Path(compiler[0]).name}
-    return data, cubins.put(key, data, suffix=recipe.suffix, notes=notes)
+    notes = {"compiler": Path(compiler[0]).name, "warnings": warnings}
+    return Built(data, cubins.put(key, data, suffix=recipe.suffix, notes=notes), warnings)
 
 
 def _runtime(unit: Unit, recipe: Recipe, compiler: tuple[str, ...], cubins: Cubins) -> bytes:
@@ -214,13 +231,15 @@ def _refuse_unknown(unit: Unit, compiler: tuple[str, ...]) -> None:
     problems = tuple(stray_includes(unit.text, label=generated_label(unit)))
     if not problems:
         command = [*compiler, "-E", "-x", "c++", "-std=c++17", "-w", "-DTRTPATCH_HOST=1", "-"]
-        problems = tuple(unknown_constructs(_run(unit, command, text=unit.text)))
+        problems = tuple(unknown_constructs(_run(unit, command, text=unit.text).stdout))
     if problems:
         message = f"patch {unit.name} uses what executor 'host' cannot do:"
         raise CompileError(message, problems=problems)
 
 
-def _run(unit: Unit, command: list[str], folder: Path | None = None, *, text: str = "") -> str:
+def _run(
+    unit: Unit, command: list[str], folder: Path | None = None, *, text: str = ""
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -232,7 +251,7 @@ def _run(unit: Unit, command: list[str], folder: Path | None = None, *, text: st
     )
     if done.returncode:
         raise compile_error(unit, done.stderr)
-    return done.stdout
+    return done
 
 
 def _headers_digest() -> str:

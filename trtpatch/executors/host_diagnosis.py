@@ -34,6 +34,10 @@ _MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:\\.|[^"\\])*)"')
 _ERROR = re.compile(
     r"(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<message>.*)"
 )
+_UNINITIALISED = re.compile(
+    r"(?m)^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): warning: "
+    r"(?P<message>.*) \[-W[\w-]*uninitialized\]"
+)
 _CONTEXT = re.compile(
     r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+):\s+"
     r"(?:required from|note: in instantiation|recursively required)"
@@ -60,6 +64,14 @@ def unknown_constructs(preprocessed: str) -> Iterator[Problem]:
             kind = kinds[int(match.lastgroup[1:])]
             message = f"'{match[0]}': {kind} cannot be used on the host"
             yield Problem(file, line, match.start() + 1, message)
+
+
+def uninitialised(stderr: str) -> Iterator[Problem]:
+    """Where g++ or clang++ sees that a variable may have no value yet."""
+    for match in _UNINITIALISED.finditer(stderr):
+        if not _is_ours(match["file"]):
+            place = match["file"], int(match["line"]), int(match["column"])
+            yield Problem(*place, match["message"])
 
 
 def compile_error(unit: Unit, stderr: str) -> CompileError:

@@ -78,9 +78,9 @@ class HostUnit:
         Raises:
             CompileError: it does not compile, or uses what the host cannot do.
         """
-        data, path = build(unit, LIBRARY, cubins)
+        built = build(unit, LIBRARY, cubins)
         try:
-            return cls(unit, _load(data, path))
+            return cls(unit, _load(built.data, built.path))
         except (OSError, AttributeError) as error:
             raise CompileError(f"{unit.name} was compiled but does not load: {error}") from None
 

@@ -106,7 +106,7 @@ def replay(
     Raises:
         CompileError: the unit does not compile, or uses what the host cannot do.
     """
-    program, _ = build(job.unit, recipe, cubins)
+    program = build(job.unit, recipe, cubins).data
     with tempfile.TemporaryDirectory(prefix="trtpatch-") as name:
         folder = Path(name)
         (folder / "program").write_bytes(program)

@@ -121,7 +121,7 @@ def _compare(runs: Sequence[Arrays], entries: tuple[str, ...]) -> Iterator[Findi
                 message = (
                     f"{count} of {array.size} elements depend on the order of threads or blocks,"
                     f" the first is {where} (seed {seed}): a barrier is missing, or two threads"
-                    " write one cell"
+                    " write one cell, or a variable is read before it has a value"
                 )
                 yield Finding("order", entry, "", 0, name, message)
                 break

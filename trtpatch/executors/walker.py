@@ -40,7 +40,12 @@ class HostRaw:
 
 
 class HostWalker:
-    """Walks a plan in host memory; a subclass says how a patch is called."""
+    """Walks a plan in host memory; a subclass says how a patch is called.
+
+    Attributes:
+        arrays: by the buffer's name.
+        guards: the bytes behind each of them, which nothing should touch.
+    """
 
     name = ""
     notes: tuple[str, ...] = ()
@@ -48,7 +53,10 @@ class HostWalker:
     def __init__(self, plan: Plan, engine: HostEngine | None) -> None:
         self.plan = plan
         self.engine = engine
-        self.arrays = {name: _allocate(buffer) for name, buffer in plan.buffers.items()}
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.guards: dict[str, np.ndarray[Any, Any]] = {}
+        for name, buffer in plan.buffers.items():
+            self.arrays[name], self.guards[name] = _allocate(buffer)
         self.frames: Sequence[Frame] = ()
         for _, setting in plan.settings:
             self.arrays[setting.buffer][0] = setting.value
@@ -124,19 +132,21 @@ class HostWalker:
         """See `Executor.close`."""
         self._calls.clear()
         self.arrays.clear()
+        self.guards.clear()
 
 
-def _allocate(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU."""
+def _allocate(buffer: Buffer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU; and a guard."""
     try:
-        room = np.zeros(buffer.nbytes + 2 * ALIGNMENT, np.uint8)
+        room = np.zeros(buffer.nbytes + 3 * ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as error:  # ValueError: more than any array may have
         raise MatchError(
             f"buffer {buffer.name} {buffer.dtype} {list(buffer.shape)} takes {buffer.nbytes} bytes,"
             f" for which there is no memory: {error}"
         ) from None
     start = -room.ctypes.data % ALIGNMENT + buffer.offset % ALIGNMENT
-    return room[start : start + buffer.nbytes].view(buffer.dtype).reshape(buffer.shape)
+    end = start + buffer.nbytes
+    return room[start:end].view(buffer.dtype).reshape(buffer.shape), room[end : end + ALIGNMENT]
 
 
 def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:

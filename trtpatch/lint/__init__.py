@@ -28,7 +28,8 @@ class Linted:
     """What was found in a patch.
 
     Attributes:
-        remarks: those of the contract, then the others in the order of files and lines.
+        remarks: errors, then warnings: those of the contract, then the others in the order of
+            files and lines.
         untold: what could not be looked at, and why.
     """
 
@@ -85,7 +86,9 @@ def lint(
                 step, misfits = fit_cases(patch, cases, used)
                 remarks += misfits
     untold = [*_compile(step, text, cubins or Cubins(), remarks)] if compiled and text else []
-    remarks.sort(key=lambda one: (one.file != patch.label, one.file, one.line, one.column))
+    remarks.sort(
+        key=lambda one: (one.severity, one.file != patch.label, one.file, one.line, one.column)
+    )
     return Linted(patch.name, tuple(remarks), tuple(untold))
 
 

@@ -9,9 +9,13 @@ from trtpatch.compiler.cubins import Cubins
 from trtpatch.compiler.includes import source_line
 from trtpatch.errors import CompileError, Problem
 from trtpatch.lint.kernel_text import KernelText
-from trtpatch.lint.remarks import Remark
+from trtpatch.lint.remarks import Remark, Severity
 from trtpatch.plan import PatchStep
 from trtpatch.unit import Unit, author_text, make_unit
+
+_WARNING = re.compile(
+    r"(?m)^(?P<file>\S.*?):(?P<line>\d+):(?P<column>\d+): (?P<message>.*(?:\n\s.*)*)"
+)
 
 ARCH = "sm_75"
 """The oldest architecture that patches are for."""
@@ -42,9 +46,11 @@ def _host(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str
         yield f"not compiled for the host: {error}"
         return
     try:
-        build(unit, LIBRARY, cubins)
+        built = build(unit, LIBRARY, cubins)
     except CompileError as error:
         yield from _remarks(error, text)
+    else:
+        yield from (_remark(one, text, "warning") for one in built.warnings)
 
 
 def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | str]:
@@ -60,9 +66,20 @@ def _nvrtc(unit: Unit, text: KernelText, cubins: Cubins) -> Iterator[Remark | st
         )
         return
     try:
-        cubin_for(unit, arch=ARCH, cubins=cubins)
+        cubin = cubin_for(unit, arch=ARCH, cubins=cubins, quiet=True)
     except CompileError as error:
         yield from _remarks(error, text)
+    else:
+        for said in _WARNING.finditer(cubin.log):
+            place = said["file"], int(said["line"]), int(said["column"])
+            yield _remark(Problem(*place, said["message"].rstrip()), text, "warning")
+
+
+def _remark(problem: Problem, text: KernelText, severity: Severity) -> Remark:
+    place = text.path(problem.file), problem.line, problem.column
+    said, newline, below = problem.message.partition("\n")
+    hint = _hint(problem, text) if severity == "error" else ""
+    return Remark("compile", severity, *place, f"{said}{hint}{newline}{below}")
 
 
 def _hint(problem: Problem, text: KernelText) -> str:
@@ -75,10 +92,6 @@ def _hint(problem: Problem, text: KernelText) -> str:
 
 
 def _remarks(error: CompileError, text: KernelText) -> Iterator[Remark]:
-    for problem in error.problems:
-        place = text.path(problem.file), problem.line, problem.column
-        said, newline, below = problem.message.partition("\n")
-        message = f"{said}{_hint(problem, text)}{newline}{below}"
-        yield Remark("compile", "error", *place, message)
+    yield from (_remark(problem, text, "error") for problem in error.problems)
     if not error.problems:
         yield Remark("compile", "error", str(text.patch.kernel), 0, 0, str(error))

@@ -19,7 +19,7 @@ from typing import Literal
 from trtpatch import executors
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.compiler.cubins import Cubins
-from trtpatch.errors import CompileError, TrtpatchError
+from trtpatch.errors import CompileError, TrtpatchError, VerifyError
 from trtpatch.unit import make_unit
 from trtpatch.verify.cases import POISON, Case, frame_of, load_cases, plan_case, run_case
 from trtpatch.verify.checks import Check, Outcome, run_check
@@ -94,6 +94,9 @@ def verify(
     Yields:
         One outcome for each case on each executor, as they are known; and first one for each patch
         in whose texts there are errors.
+
+    Raises:
+        VerifyError: no case has `effort.only` in its name.
     """
     cubins = cubins or Cubins()
     catalog = catalog or Catalog()
@@ -105,6 +108,7 @@ def verify(
                 yield one
             else:
                 checks.append(one)
+    checks = _wanted(checks, effort.only)
     for name in names:
         mine = [replace(check, where=name) for check in checks]
         reason = at_hand(name)
@@ -158,17 +162,28 @@ def _prepare(patch: Patch, effort: Effort) -> Iterator[Check | Outcome]:
         except CompileError as error:
             yield Outcome(patch.name, "generated cases", "all", faults=(str(error),))
     for case in cases:
-        if effort.only in case.name:
-            plan = plans[case.name]
-            yield Check(
-                patch,
-                case,
-                plan,
-                "host",
-                shuffles=effort.shuffles,
-                device=effort.device,
-                timeout_s=effort.timeout_s,
-            )
+        yield Check(
+            patch,
+            case,
+            plans[case.name],
+            "host",
+            shuffles=effort.shuffles,
+            device=effort.device,
+            timeout_s=effort.timeout_s,
+        )
+
+
+def _wanted(checks: list[Check], only: str) -> list[Check]:
+    """Those with a text in the name of their case."""
+    wanted = [check for check in checks if only in check.case.name]
+    if checks and not wanted:
+        lines = [f"no case has {only!r} in its name; there are:"]
+        for patch in dict.fromkeys(check.patch.name for check in checks):
+            mine = [check.case for check in checks if check.patch.name == patch]
+            own = [repr(case.name) for case in mine if not is_generated(case)]
+            lines.append(f"  {patch}: {', '.join(own)}")
+        raise VerifyError("\n".join(lines))
+    return wanted
 
 
 def _on_host(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from trtpatch.plan import Plan
 from trtpatch.verify.cases import POISON, Array, Case, fill, read_outputs
 from trtpatch.verify.comparison import Difference, compare, in_order, other_bits
 from trtpatch.verify.host_sanitizer import sanitize_case
+
+if TYPE_CHECKING:
+    from trtpatch.executors.host import HostExecutor
 
 Where = Literal["host", "gpu", "host sanitized"]
 Ends = Literal["", "compile", "hang"]
@@ -131,16 +134,18 @@ def _on_host(check: Check, cubins: Cubins) -> Outcome:
 
     expected, faults = _reference(check)
     with closing(HostExecutor(check.plan, None, cubins=cubins)) as walker:
+        for guard in walker.guards.values():
+            guard[...] = POISON
         first = _run(walker, check, _POISONS[0])
         differences = compare(check.patch, first, expected)
-        faults += _again(walker, check, first)
+        faults += [*_past_the_end(walker, check.plan), *_again(walker, check, first)]
         for walker.seed in range(1, check.shuffles + 1):
             if faults:
                 break
             shuffled = _run(walker, check, _POISONS[walker.seed % 2])
             faults += [
                 f"depends on the order of blocks and threads (seed {walker.seed}), or on memory"
-                f" that was not written: {one}"
+                f" or a variable that has no value yet: {one}"
                 for one in other_bits(first, shuffled)
             ]
     return check.outcome(differences, faults, runs=2 + walker.seed)
@@ -174,6 +179,15 @@ def _run(walker: executors.Executor, check: Check, poison: int) -> dict[str, Arr
     fill(walker, check.plan, check.case, poison=poison)
     walker.walk()
     return in_order(read_outputs(walker, check.plan))
+
+
+def _past_the_end(walker: HostExecutor, plan: Plan) -> Iterator[str]:
+    for tensor in (tensor for step in plan.patch_steps for tensor in step.tensors):
+        for name in tensor.buffers:
+            touched = np.flatnonzero(walker.guards[name] != POISON)
+            if touched.size:
+                where = f"{touched[0]} bytes behind the end of {tensor.name}"
+                yield f"writes out of bounds, {where}; --sanitize says on which line"
 
 
 def _again(walker: executors.Executor, check: Check, first: Mapping[str, Array]) -> list[str]:

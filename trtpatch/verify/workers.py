@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from trtpatch.compiler.cubins import Cubins
@@ -106,6 +108,7 @@ class _Worker:
 
     def run(self, check: Check) -> Outcome:
         """Run a check; a process that ends meanwhile is a fault of it."""
+        started = time.perf_counter()
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -119,8 +122,10 @@ class _Worker:
         except (EOFError, OSError, pickle.UnpicklingError):
             self.stop()
             if late.is_set():
-                return check.outcome((), [_LATE.format(check.limit_s)], ends="hang")
-            return check.outcome((), [_fate(process.returncode)])
+                outcome = check.outcome((), [_LATE.format(check.limit_s)], ends="hang")
+            else:
+                outcome = check.outcome((), [_fate(process.returncode)])
+            return replace(outcome, seconds=time.perf_counter() - started)
         finally:
             timer.cancel()
         return outcome
