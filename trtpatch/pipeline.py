@@ -24,7 +24,7 @@ from trtpatch.plan import Plan
 from trtpatch.ready import Ready
 from trtpatch.results import Results
 from trtpatch.spec.validate import choose
-from trtpatch.streaming import stream_results
+from trtpatch.streaming import Stream
 
 _log = logging.getLogger("trtpatch.pipeline")
 
@@ -49,6 +49,13 @@ class Pipeline:
         self.class_names = loaded.class_names
         self._loaded = loaded
         self._ready = ready
+
+    def __repr__(self) -> str:
+        loaded, info = self._loaded, self._loaded.engine.info
+        rule = loaded.match.rule
+        by = f"rule {rule.spec.name}" if rule else f"chain {', '.join(loaded.match.chain)}"
+        runs = f"engine {info.flavour} {info.version} {Path(info.path).name}, {by}"
+        return f"<Pipeline {loaded.path}: {runs}, executor {self.executor}>"
 
     @property
     def executor(self) -> str:
@@ -104,9 +111,7 @@ class Pipeline:
                 batches.append((executor.run(chunk, stream=stream, timings=timings), pictures))
             return Results(batches, self.class_names, self.plan.more_by_image)
 
-    def stream(
-        self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3
-    ) -> Iterator[Any]:
+    def stream(self, images: Iterable[Any], *, size: Size | None = None, depth: int = 3) -> Stream:
         """Find out what is in pictures as they come, copying and computing at the same time.
 
         Args:
@@ -115,11 +120,11 @@ class Pipeline:
             depth: batches under way at once, at most.
 
         Returns:
-            One result a picture, in order. It may be closed early.
+            An iterator, one result a picture, in order. It may be closed early. Where a picture
+            cannot be used, its turn raises what a call would, and the next `next` goes on.
 
         Raises:
-            InputError: `depth` is less than 1; or, when its turn comes, a picture cannot be used.
-            EngineError, MatchError: as for a call.
+            InputError: `depth` is less than 1, or `images` is a path.
         """
         if depth < 1:
             raise InputError(f"depth: expected 1 or more batches under way, found {depth}")
@@ -128,7 +133,7 @@ class Pipeline:
         with self._lock:
             self._ready.reserve(depth)
         start = partial(self, size=size)
-        return stream_results(images, start, batch=self.plan.batch, depth=depth)
+        return Stream(images, start, batch=self.plan.batch, depth=depth)
 
     def set(self, /, **params: float) -> None:
         """Change runtime parameters from the next call on.

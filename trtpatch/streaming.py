@@ -2,48 +2,97 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from trtpatch.results import Results
 
 
-def stream_results(
-    images: Iterable[Any], start: Callable[[list[Any]], Results], *, batch: int, depth: int
-) -> Iterator[Any]:
-    """Start batches ahead of the one whose results are given.
+class Stream(Iterator[Any]):
+    """One result a picture, in order; batches are started ahead of the one that is given.
 
-    Args:
-        images: pictures, taken from the iterable as they are needed.
-        start: puts a batch under way without waiting for it.
-        batch: pictures a batch.
-        depth: batches under way at once; 1 waits for each before the next.
-
-    Yields:
-        One result a picture, in order. Closing the iterator early drops the rest; where `images`
-        or a picture fails, all results before come first.
+    Where a picture cannot be used, or taking one fails, that is raised when its turn comes, and
+    the `next` after it goes on with the next picture.
     """
-    under_way: deque[Results] = deque()
-    pictures = iter(images)
-    try:
-        while True:
-            try:
-                chunk = list(itertools.islice(pictures, batch))
-                if not chunk:
-                    break
-                results = start(chunk)
-            except Exception:  # what was found before it is right all the same
-                while under_way:
-                    yield from under_way.popleft()
-                raise
+
+    def __init__(
+        self,
+        images: Iterable[Any],
+        start: Callable[[list[Any]], Results],
+        *,
+        batch: int,
+        depth: int,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            images: pictures, taken from the iterable as they are needed.
+            start: puts a batch under way without waiting for it.
+            batch: pictures a batch.
+            depth: batches under way at once; 1 waits for each before the next.
+        """
+        self._start = start
+        self._batch = batch
+        self._depth = depth
+        self._alone: deque[Any] = deque()  # of a batch that one of them has spoilt
+        self._under_way: deque[Results | Exception] = deque()
+        self._given: Iterator[Any] = iter(())
+        self._pictures = _each(iter(images))
+
+    def __next__(self) -> Any:
+        for result in self._given:
+            return result
+        while len(self._under_way) < self._depth and self._start_one():
+            pass
+        if not self._under_way:
+            raise StopIteration
+        first = self._under_way.popleft()
+        if isinstance(first, Exception):
+            raise first
+        self._given = iter(first)
+        return next(self._given)
+
+    def _start_one(self) -> bool:
+        """Put a batch, or what is wrong with it, under way; False where there is none left."""
+        again = [self._alone.popleft()] if self._alone else []
+        chunk = again or list(islice(self._pictures, self._batch))
+        if not chunk:
+            return False
+        try:
+            for failure in (one for one in chunk if isinstance(one, Exception)):
+                raise failure
+            results = self._start(chunk)
             results.prefetch()
-            under_way.append(results)
-            if len(under_way) >= depth:
-                yield from under_way.popleft()
-        while under_way:
-            yield from under_way.popleft()
-    finally:
-        for results in under_way:
-            results.wait()
+        except Exception as error:
+            if len(chunk) > 1:
+                self._alone.extend(chunk)
+            else:
+                self._under_way.append(error)
+        else:
+            self._under_way.append(results)
+        return True
+
+    def close(self) -> None:
+        """Drop the rest; waits for what is under way."""
+        self._pictures = self._given = iter(())
+        self._alone.clear()
+        while self._under_way:
+            results = self._under_way.popleft()
+            if isinstance(results, Results):
+                results.wait()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _each(pictures: Iterator[Any]) -> Iterator[Any]:
+    """The pictures; where taking one fails, the error in its place."""
+    while True:
+        try:
+            yield next(pictures)
+        except StopIteration:
+            return
+        except Exception as error:
+            yield error

@@ -80,13 +80,44 @@ def test_a_stream_takes_no_more_pictures_than_it_may(pipeline: trtpatch.Pipeline
     assert as_lists(pipeline(picture(0))[0])
 
 
-def test_a_picture_that_breaks_a_stream_leaves_a_working_pipeline(
-    pipeline: trtpatch.Pipeline,
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_stream_goes_on_after_a_picture_that_cannot_be_used(
+    pipeline: trtpatch.Pipeline, depth: int
 ) -> None:
-    results = pipeline.stream([picture(0), np.zeros((4, 4), np.uint8)], depth=1)
-    with pytest.raises(InputError, match=r"expected \[height, width, 3\] uint8"):
-        list(results)
-    assert len(pipeline(picture(0))[0])
+    flat = np.zeros((4, 4), np.uint8)
+    pictures = [picture(0), flat, picture(1), picture(2), picture(3), flat, "no.jpg", picture(4)]
+    results = pipeline.stream(pictures, depth=depth)
+    told = []
+    for one in pictures:
+        if isinstance(one, np.ndarray) and one.ndim == 3:
+            assert as_lists(next(results)) == as_lists(pipeline(one)[0])
+        else:
+            with pytest.raises(InputError) as error:
+                next(results)
+            told.append(str(error.value))
+    assert "expected [height, width, 3] uint8" in told[0]
+    assert "no.jpg: no such file" in told[2]
+    with pytest.raises(StopIteration):
+        next(results)
+
+
+def test_a_camera_that_fails_is_told_after_what_it_gave(pipeline: trtpatch.Pipeline) -> None:
+    def camera() -> Iterator[np.ndarray]:
+        yield from (picture(i) for i in range(5))
+        raise OSError("unplugged")
+
+    results = pipeline.stream(camera())
+    for i in range(5):
+        assert as_lists(next(results)) == as_lists(pipeline(picture(i))[0])
+    with pytest.raises(OSError, match="unplugged"):
+        next(results)
+    assert not list(results)
+
+
+def test_a_pipeline_says_what_it_is(pipeline: trtpatch.Pipeline) -> None:
+    (line,) = repr(pipeline).splitlines()
+    for part in ("pipeline.yaml", "onnxruntime", ".onnx", "rule ", f"executor {pipeline.executor}"):
+        assert part in line
 
 
 def test_depth_is_one_or_more(pipeline: trtpatch.Pipeline) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import trtpatch
 from tests.full_disk import full_disk
 from trtpatch.cli import check, main
 from trtpatch.errors import TrtpatchError
@@ -176,7 +177,7 @@ def test_log_lines_go_to_stderr(verbose: bool, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["verify", "select_nms", "--case", "no such case", "--junit"]
+    arguments = ["verify", "select_nms", "--executor", "gpu", "--case", "chain", "--junit"]
     with full_disk():
         result = invoke(*arguments, "out.xml")
     assert result.exit_code == 2
@@ -207,3 +208,7 @@ def test_an_option_does_not_swallow_the_next(arguments: str, said: str) -> None:
     result = invoke(*arguments.split())
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_names_that_are_imported_late_can_be_completed() -> None:
+    assert {*trtpatch.__all__} <= {*dir(trtpatch)}
