@@ -91,10 +91,15 @@ def _groups(
     return options
 
 
+def is_named(pattern: str, tensor: Tensor) -> bool:
+    """Whether a tensor's own name, or a pattern for it, is meant."""
+    return tensor.name == pattern or fnmatch.fnmatchcase(tensor.name, pattern)
+
+
 def _fits(
     pattern: TensorPattern, tensor: Tensor, symbols: Mapping[str, Value]
 ) -> dict[str, Value] | None:
-    if not fnmatch.fnmatchcase(tensor.name, pattern.tensor):
+    if not any(is_named(one, tensor) for one in pattern.tensor):
         return None
     if pattern.dtype and tensor.dtype not in pattern.dtype:
         return None

@@ -61,8 +61,12 @@ class Patch:
 
     @property
     def label(self) -> str:
-        """The contract's path, as messages show it."""
+        """The contract's path."""
         return self.document.file
+
+    def problem(self, where: Location, message: str) -> str:
+        """What is wrong with the patch, with its place in the contract."""
+        return builtin.shown(str(self.document.problem(where, f"{self.name}: {message}")))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from trtpatch.catalog import Catalog, Patch
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.errors import MatchError, TrtpatchError
-from trtpatch.match import Match, all_fitting, fit, match, match_chain
+from trtpatch.match import Match, all_fitting, fit, match, match_chain, model_sizes
+from trtpatch.mismatch import why_not
 from trtpatch.params import check_params, check_rule_params
 from trtpatch.pipelinefile import blamed, registry_hint
 from trtpatch.plan import Plan
@@ -128,10 +129,13 @@ def _match(spec: PipelineSpec, document: Document, catalog: Catalog, info: Engin
             return replace(found, chain=spec.chain or found.chain)
         return match_chain(spec.chain or (), patches, spec.bind, inputs, outputs)
     except MatchError as error:
-        who = f"rule {rule.shown}" if rule else f"the chain of {document.file}"
+        who, why = f"the chain of {document.file}", ""
+        if rule is not None:
+            _, why = why_not(rule, inputs, outputs, model_sizes(inputs))
+            who, why = f"rule {rule.shown}", f"{why}; " if why else ""
         takes, gives = (", ".join(map(str, side)) for side in (inputs, outputs))
         raise MatchError(
-            f"{who} does not fit {info.path}, which takes {takes} and gives {gives}: {error}"
+            f"{who} does not fit {info.path}, which takes {takes} and gives {gives}: {why}{error}"
         ) from None
 
 

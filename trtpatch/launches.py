@@ -22,34 +22,36 @@ def solve_launch(patch: Patch, index: int, spec: LaunchSpec, sizes: Mapping[str,
     Raises:
         MatchError: CUDA has no such grid or block.
     """
+    where = ("launch", index)
 
-    def solve(dims: Sequence[Expression]) -> list[int]:
-        values = [size_of(patch, f"launch {index + 1}", dim, sizes) for dim in dims]
+    def solve(key: str, dims: Sequence[Expression]) -> list[int]:
+        values = [size_of(patch, (*where, key), dim, sizes) for dim in dims]
         return values + [1] * (3 - len(values))
 
-    block = solve(spec.block)
-    per_thread = size_of(patch, "per_thread", spec.per_thread, sizes)
+    block = solve("block", spec.block)
+    per_thread = size_of(patch, (*where, "per_thread"), spec.per_thread, sizes)
     if spec.over:
-        counts = solve(spec.over[::-1])
+        counts = solve("over", spec.over[::-1])
         spans = [block[0] * per_thread, block[1], block[2]]
         if 0 in spans:
-            raise MatchError(f"{patch.label}: launch {index + 1}: block or per_thread is 0")
+            raise MatchError(patch.problem(where, f"{spec.entry}: block or per_thread is 0"))
         grid = [max(1, -(-count // span)) for count, span in zip(counts, spans, strict=True)]
     else:
-        grid = [max(1, count) for count in solve(spec.grid[::-1])]
+        grid = [max(1, count) for count in solve("grid", spec.grid[::-1])]
     threads = block[0] * block[1] * block[2]
     if not 1 <= threads <= MAX_BLOCK_THREADS or block[2] > MAX_BLOCK_DEPTH:
-        raise MatchError(
-            f"{patch.label}: launch {index + 1} of {patch.name}: a block of {threads} threads;"
-            f" expected 1 to {MAX_BLOCK_THREADS}, and along z at most {MAX_BLOCK_DEPTH}"
+        message = (
+            f"{spec.entry}: a block of {threads} threads; expected 1 to {MAX_BLOCK_THREADS}, and"
+            f" along z at most {MAX_BLOCK_DEPTH}"
         )
+        raise MatchError(patch.problem(where, message))
     if any(count > most for count, most in zip(grid, MAX_GRID, strict=True)):
-        raise MatchError(
-            f"{patch.label}: launch {index + 1} of {patch.name}: grid {tuple(grid)} is larger"
-            f" than CUDA's {MAX_GRID}; give each thread more with 'per_thread' or put the largest"
-            " axis last"
+        message = (
+            f"{spec.entry}: grid {tuple(grid)} is larger than CUDA's {MAX_GRID}; give each thread"
+            " more with 'per_thread' or put the largest axis last"
         )
-    shared = size_of(patch, "shared", spec.shared, sizes)
+        raise MatchError(patch.problem(where, message))
+    shared = size_of(patch, (*where, "shared"), spec.shared, sizes)
     return Launch(spec.entry, _triple(grid), _triple(block), shared)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trtpatch import builtin
-from trtpatch.assign import assignments
+from trtpatch.assign import assignments, is_named
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.errors import MatchError
+from trtpatch.mismatch import ask_which, patterns_shown, why_not
 from trtpatch.modelshape import is_picture
 from trtpatch.spec.dims import format_shape, solve_shapes
 from trtpatch.spec.expressions import Expression, Value
@@ -73,18 +74,25 @@ def match(
             f"{len(fitting)} rules fit this engine, which\n{shown}\n"
             f"Name the one that is meant in the pipeline file:\n{chosen}"
         )
-    misses.sort(
-        key=lambda miss: (
-            miss[0].builtin,
-            -_nearness(miss[0], inputs, outputs),
-        )
-    )
-    tried = "\n".join(f"  {r.shown}: {why}" for r, why in misses[:_NEAREST])
+    tried = "\n".join(_nearest(misses, inputs, outputs))
     raise MatchError(
         f"no rule fits this engine, which\n{shown}\n"
         f"The nearest of {len(misses)} rules ('trtpatch patches --rules' shows all):\n{tried}\n"
         "Add a rule to a registry of your own, or name a 'chain:' in the pipeline file."
     )
+
+
+def _nearest(
+    misses: Sequence[tuple[Rule, str]], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> list[str]:
+    """The rules that an engine is nearest to, the user's own first, with what is in the way."""
+    sizes = model_sizes(inputs)
+    lines = []
+    for rule, error in misses:
+        distance, reason = why_not(rule, inputs, outputs, sizes)
+        why = f"{reason} ({patterns_shown(rule.spec.outputs)})" if reason else error
+        lines.append((rule.builtin, distance, f"  {rule.shown}: {why}"))
+    return [line for _, _, line in sorted(lines, key=lambda one: one[:2])][:_NEAREST]
 
 
 def all_fitting(
@@ -101,18 +109,6 @@ def all_fitting(
         except MatchError as error:
             misses.append((rule, str(error)))
     return fitting, misses
-
-
-def _nearness(rule: Rule, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
-    """The part of a rule's tensors, each by itself, that the engine has."""
-    sides = ((rule.spec.inputs, inputs), (rule.spec.outputs, outputs))
-    sizes = model_sizes(inputs)
-    found = [
-        any(True for _ in assignments([one], [tensors], sizes, (), ()))
-        for patterns, tensors in sides
-        for one in patterns.items()
-    ]
-    return sum(found) / len(found)
 
 
 def fit(
@@ -170,7 +166,7 @@ def _told(
 def match_chain(
     chain: tuple[str, ...],
     patches: Sequence[Patch],
-    bind: Mapping[str, str],
+    bind: Mapping[str, Sequence[str]],
     inputs: Sequence[Tensor],
     outputs: Sequence[Tensor],
 ) -> Match:
@@ -179,7 +175,7 @@ def match_chain(
     Args:
         chain: the chain's names.
         patches: its patches.
-        bind: a patch's tensor name to a pattern for the engine's name of it.
+        bind: a patch's tensor name to the engine's names of it, or patterns for these.
         inputs, outputs: the engine's tensors.
 
     Raises:
@@ -202,14 +198,29 @@ def match_chain(
             f"'bind' names {unknown[0]!r}, which no patch of the chain takes from the engine or"
             f" gives to it.{choose(unknown[0], [*gives, *takes])}"
         )
+    for name, wanted in bind.items():
+        tensors = inputs if name in gives else outputs
+        for one in wanted:
+            if not any(is_named(one, tensor) for tensor in tensors):
+                hint = choose(one, [tensor.name for tensor in tensors])
+                raise MatchError(f"'bind' gives {name} {one!r}, which the engine has not.{hint}")
     names, _ = _fit(gives, takes, inputs, outputs, (), begins=begins)
+    for name, wanted in bind.items():
+        for tensor in (*inputs, *outputs):
+            if tensor.name in wanted and tensor.name not in names[name]:
+                raise MatchError(f"'bind' gives {name} {tensor}, which does not go with the others")
     return Match(chain, {n: names[n] for n in gives}, {n: names[n] for n in takes})
 
 
-def _patterns(tensors: Mapping[str, object], bind: Mapping[str, str]) -> dict[str, TensorPattern]:
+def _patterns(
+    tensors: Mapping[str, object], bind: Mapping[str, Sequence[str]]
+) -> dict[str, TensorPattern]:
     return {
         name: TensorPattern(
-            shape=spec.shape, tensor=bind.get(name, "*"), dtype=spec.dtype, levels=spec.levels
+            shape=spec.shape,
+            tensor=tuple(bind.get(name, ["*"])),
+            dtype=spec.dtype,
+            levels=spec.levels,
         )
         for name, spec in tensors.items()
         if isinstance(spec, TensorSpec)
@@ -247,7 +258,7 @@ def _fit(
         found = list(assignments(patterns, pools, {**sizes, **known}, where, begins))
         if found:
             break
-    wanted = "; ".join(f"{name} {format_shape(p.shape)}" for name, p in patterns)
+    wanted = patterns_shown(dict(patterns))
     if not found:
         condition = f" where {', '.join(map(str, where))}" if where else ""
         raise MatchError(f"wants {wanted}{condition}")
@@ -258,8 +269,8 @@ def _fit(
             extra = ", ".join(map(str, spare[0]))
             raise MatchError(f"wants {wanted}, and {extra} is left over")
     if len({tuple(sorted(names.items())) for names, _ in found}) > 1:
-        how = "with 'tensor:' in the rule" if all_outputs else "with 'bind:'"
-        raise MatchError(f"wants {wanted}, which fits in more than one way; name the tensors {how}")
+        ways = [names for names, _ in found]
+        raise MatchError(f"wants {wanted}. {ask_which(ways, 'tensor' if all_outputs else 'bind')}")
     return found[0]
 
 

@@ -181,7 +181,7 @@ class _Draft:
         for name, spec in patch.spec.outputs.items():
             outputs += self._give(patch, name, spec, sizes)
         scratch = [
-            self._new(patch, name, spec.dtype[0], spec.shape, sizes, cleared=spec.clear)
+            self._new(patch, "scratch", name, spec.dtype[0], spec.shape, sizes, cleared=spec.clear)
             for name, spec in patch.spec.scratch.items()
         ]
         self.known.update({tensor.name: tensor for tensor in outputs})
@@ -205,11 +205,11 @@ class _Draft:
 
     def _layout_for(self, patch: Patch) -> FrameLayout:
         if self.frame_layout not in patch.spec.frames:
-            raise MatchError(
-                f"{patch.label}: {patch.name} takes frames that are"
-                f" {' or '.join(patch.spec.frames)}; these are {self.frame_layout}. Give another"
-                " 'frame' in the pipeline file, or another patch"
+            message = (
+                f"takes frames that are {' or '.join(patch.spec.frames)}; these are"
+                f" {self.frame_layout}. Give another 'frame' in the pipeline file, or another patch"
             )
+            raise MatchError(patch.problem(("frames",), message))
         return self.frame_layout
 
     def _setting(self, patch: Patch, name: str, value: ParamValue) -> Setting:
@@ -224,10 +224,9 @@ class _Draft:
         for one in fields:
             if one not in self.known:
                 what = f"port {name!r}" if name in PORTS else f"tensor {name!r}"
-                raise MatchError(
-                    f"{patch.label}: {patch.name} takes the {what}, which no earlier step of the"
-                    f" chain gives.{choose(one, self.known)}"
-                )
+                hint = choose(one, self.known)
+                message = f"takes the {what}, which no earlier step of the chain gives.{hint}"
+                raise MatchError(patch.problem(("inputs", name), message))
         found = [replace(self.known[one], written=False) for one in fields]
         if isinstance(spec, TensorSpec):
             for tensor in found:
@@ -236,12 +235,15 @@ class _Draft:
         return found
 
     def _check(self, patch: Patch, tensor: plan.Tensor, spec: TensorSpec) -> None:
-        where = f"{patch.label}: {patch.name} takes {tensor.name}"
+        wanted, given = "", ""
         if tensor.dtype not in spec.dtype:
-            allowed = " or ".join(spec.dtype)
-            raise MatchError(f"{where} as {allowed}; the chain gives {tensor.dtype}")
-        if not spec.levels and len(tensor.buffers) > 1:
-            raise MatchError(f"{where} as one tensor; the chain gives {len(tensor.buffers)}")
+            wanted, given = " or ".join(spec.dtype), tensor.dtype
+        elif not spec.levels and len(tensor.buffers) > 1:
+            wanted, given = "one tensor", str(len(tensor.buffers))
+        if wanted:
+            side = "outputs" if tensor.written else "inputs"
+            message = f"takes {tensor.name} as {wanted}; the chain gives {given}"
+            raise MatchError(patch.problem((side, tensor.name), message))
 
     def _give(
         self, patch: Patch, name: str, spec: TensorSpec | str, sizes: Mapping[str, Value]
@@ -253,15 +255,17 @@ class _Draft:
                 tensor = plan.Tensor(name, group[0].dtype, (group[0].shape,), buffers, written=True)
                 self._check(patch, tensor, spec)
                 return [tensor]
-            return [self._new(patch, name, spec.dtype[0], spec.shape, sizes, cleared=spec.clear)]
+            dtype, cleared = spec.dtype[0], spec.clear
+            return [self._new(patch, "outputs", name, dtype, spec.shape, sizes, cleared=cleared)]
         return [
-            self._new(patch, one, t.dtype, written_shape(t), sizes, cleared=t.cleared)
+            self._new(patch, "outputs", one, t.dtype, written_shape(t), sizes, cleared=t.cleared)
             for one, t in PORTS[name].fields()
         ]
 
     def _new(
         self,
         patch: Patch,
+        side: str,
         name: str,
         dtype: str,
         written: Sequence[Expression],
@@ -269,7 +273,7 @@ class _Draft:
         *,
         cleared: bool,
     ) -> plan.Tensor:
-        shape = tuple(size_of(patch, name, dim, sizes) for dim in written)
+        shape = tuple(size_of(patch, (side, name), dim, sizes) for dim in written)
         buffer = self.add_buffer(f"{patch.name}.{name}", dtype, shape, _region(cleared))
         return plan.Tensor(name, dtype, (shape,), (buffer,), written=True)
 

@@ -11,6 +11,7 @@ from trtpatch.spec.dims import solve_shapes
 from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.patch import ParamValue, PatchSpec, TensorSpec
 from trtpatch.spec.ports import PORTS, PortTensor
+from trtpatch.spec.yamlfile import Location
 
 
 def solve_sizes(
@@ -38,9 +39,10 @@ def solve_sizes(
     sizes.update({name: params[name] for name in whole})  # type: ignore[misc]
     sizes.update(counts(inputs, params))
     try:
-        return _hold_rules(patch.spec, _solve(patch.spec, inputs, sizes, outputs))
+        found = _solve(patch.spec, inputs, sizes, outputs)
     except ValueError as error:
-        raise MatchError(f"{patch.label}: {patch.name}: {error}") from None
+        raise MatchError(patch.problem(("inputs",), str(error))) from None
+    return _hold_rules(patch, found)
 
 
 def counts(inputs: Sequence[Tensor], params: Mapping[str, ParamValue]) -> dict[str, Value]:
@@ -50,18 +52,18 @@ def counts(inputs: Sequence[Tensor], params: Mapping[str, ParamValue]) -> dict[s
     return {**found, **{f"{name}_count": len(value) for name, value in lists.items()}}
 
 
-def size_of(patch: Patch, name: str, dim: Expression, sizes: Mapping[str, Value]) -> int:
-    """The value of one size of a patch.
+def size_of(patch: Patch, where: Location, dim: Expression, sizes: Mapping[str, Value]) -> int:
+    """The value of one size of a patch, which stands at `where` in its contract.
 
     Raises:
-        MatchError: it has none, or is negative; `name` says which part of the contract.
+        MatchError: it has none, or is negative.
     """
     try:
         value = dim.evaluate(sizes)
+        if isinstance(value, tuple) or value < 0:
+            raise ValueError(f"'{dim}' is {value}, not a size")
     except ValueError as error:
-        raise MatchError(f"{patch.label}: {patch.name}: {name}: {error}") from None
-    if isinstance(value, tuple) or value < 0:
-        raise MatchError(f"{patch.label}: {patch.name}: {name}: '{dim}' is {value}, not a size")
+        raise MatchError(patch.problem(where, f"{where[-1]}: {error}")) from None
     return value
 
 
@@ -116,16 +118,22 @@ def _solve_levels(
     return shared
 
 
-def _hold_rules(spec: PatchSpec, symbols: dict[str, Value]) -> dict[str, Value]:
+def _hold_rules(patch: Patch, symbols: dict[str, Value]) -> dict[str, Value]:
     """`symbols` with the contract's `sizes`, for which its `where` holds."""
     sizes = dict(symbols)
-    for name, size in spec.sizes.items():
-        value = size.evaluate(sizes)
-        if sizes.get(name, value) != value:
-            raise ValueError(f"{name} is {sizes[name]} in a shape, but '{size}' {value}")
-        sizes[name] = value
-    for condition in spec.where:
-        if not condition.evaluate(sizes):
-            known = ", ".join(f"{n} = {sizes[n]}" for n in sorted(condition.names))
-            raise ValueError(f"'{condition}' does not hold: {known}")
+    where: Location = ()
+    try:
+        for name, size in patch.spec.sizes.items():
+            where = ("sizes", name)
+            value = size.evaluate(sizes)
+            if sizes.get(name, value) != value:
+                raise ValueError(f"{name} is {sizes[name]} in a shape, but '{size}' {value}")
+            sizes[name] = value
+        for index, condition in enumerate(patch.spec.where):
+            where = ("where", index)
+            if not condition.evaluate(sizes):
+                known = ", ".join(f"{n} = {sizes[n]}" for n in sorted(condition.names))
+                raise ValueError(f"'{condition}' does not hold: {known}")
+    except ValueError as error:
+        raise MatchError(patch.problem(where, str(error))) from None
     return sizes

@@ -101,8 +101,50 @@ def test_where_none_fits_the_users_own_rules_are_shown_first(tmp_path: Path) -> 
         match(Catalog([path]).rules, [tensor("nhwc", 1, 8, 8, 3)], [tensor("o", 1, 84, 8400)])
     lines = str(caught.value).splitlines()
     assert lines[1:3] == ["  takes nhwc float32 [1, 8, 8, 3]", "  gives o float32 [1, 84, 8400]"]
-    assert lines[4] == f"  mine ({path}:2): wants head [N, 5, 5, 5, 5]"
-    assert any(line.startswith("  yolov8 (") for line in lines[5:8])
+    assert lines[4] == f"  mine ({path}:2): head: none has 5 axes (head [N, 5, 5, 5, 5])"
+    assert any(line.startswith("  yolov8 (built-in registry.yaml:") for line in lines[5:8])
+
+
+def test_a_postprocessed_detr_is_nearest_to_detr() -> None:
+    inputs = [*IMAGE_640, tensor("orig_target_sizes", 1, 2, dtype="int64")]
+    outputs = [tensor("labels", 1, 300, dtype="int64"), tensor("boxes", 1, 300, 4)]
+    with pytest.raises(MatchError) as caught:
+        match(Catalog().rules, inputs, [*outputs, tensor("scores", 1, 300)])
+    nearest = str(caught.value).splitlines()[7]
+    assert re.fullmatch(
+        r"  detr \(built-in registry\.yaml:\d+\): wants 2 outputs, not 3"
+        r" \(logits \[N, Q, C\]; boxes \[N, Q, 4\]\)",
+        nearest,
+    )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rule", "reason"),
+    [
+        (
+            [tensor("o", 1, 8401, 85)],
+            "yolox",
+            "'1024 .*' does not hold: A = 8401, H = 640, W = 640",
+        ),
+        ([tensor("o", 1, 5, 40, 41)], "fastestdet", "'model_W == 16 \\* W' does not hold"),
+        (
+            [tensor(f"{c}{n}", 1, n, c) for n in (6400, 1600, 400) for c in (80, 31)],
+            "nanodet",
+            r"boxes is not 316400 float32 \[1, 6400, 31\]: axis 2 is 31, not 32 \(",
+        ),
+        (
+            [tensor(f"cls_{n}", 1, n, 1) for n in (6400, 1600, 400, 100)],
+            "nanodet",
+            "boxes is not cls_6400 ",
+        ),
+    ],
+)
+def test_the_nearest_rule_says_what_is_in_the_way(
+    outputs: list[Tensor], rule: str, reason: str
+) -> None:
+    with pytest.raises(MatchError) as caught:
+        match(Catalog().rules, IMAGE_640, outputs)
+    assert re.search(rf"shows all\):\n  {rule} \(built-in [^)]*\): {reason}", str(caught.value))
 
 
 def test_a_rule_of_the_same_name_replaces_the_built_in_one(tmp_path: Path) -> None:
@@ -183,12 +225,15 @@ def test_a_chain_binds_by_the_contracts_or_by_name() -> None:
     chain = ("resize_letterbox", "engine", "decode_yolov8", "select_nms")
     patches = [catalog.patch(name) for name in chain if name != "engine"]
     outputs = [tensor("a", 1, 84, 8400), tensor("b", 1, 84, 8400)]
-    with pytest.raises(MatchError, match="more than one way"):
+    with pytest.raises(MatchError) as caught:
         match_chain(chain, patches, {}, IMAGE_640, outputs)
-    found = match_chain(chain, patches, {"head": "b"}, IMAGE_640, outputs)
+    assert str(caught.value).endswith(":\n  bind: {head: a}\n  bind: {head: b}")
+    found = match_chain(chain, patches, {"head": ["b"]}, IMAGE_640, outputs)
     assert found.outputs == {"head": ("b",)}
     with pytest.raises(MatchError, match="'bind' names 'heads'.* Did you mean 'head'"):
-        match_chain(chain, patches, {"heads": "b"}, IMAGE_640, outputs)
+        match_chain(chain, patches, {"heads": ["b"]}, IMAGE_640, outputs)
+    with pytest.raises(MatchError, match="'bind' gives head 'c', which the engine has not"):
+        match_chain(chain, patches, {"head": ["c"]}, IMAGE_640, outputs)
 
 
 def test_each_contract_of_a_chain_has_symbols_of_its_own() -> None:

@@ -110,10 +110,21 @@ def bound(outputs, **bind):
 def test_groups_are_told_apart_by_what_their_tensors_agree_on():
     found = bound([*maps("a{i}", 81), *maps("b{i}", 64)])
     assert found == {"boxes": ("b0", "b1", "b2"), "classes": ("a0", "a1", "a2")}
-    with pytest.raises(MatchError, match="fits in more than one way"):
-        bound([*maps("a{i}", 80), *maps("b{i}", 64)])  # 20 bins of 64 classes, or 16 of 80
-    found = bound([*maps("a{i}", 80), *maps("b{i}", 64)], classes="a*")
-    assert found == {"boxes": ("b0", "b1", "b2"), "classes": ("a0", "a1", "a2")}
+    outputs = [*maps("a{i}", 80), *maps("b{i}", 64)]  # 20 bins of 64 classes, or 16 of 80
+    with pytest.raises(MatchError) as caught:
+        bound(outputs)
+    assert "\n  bind: {boxes: [b0, b1, b2], classes: [a0, a1, a2]}" in str(caught.value)
+    for classes in (["a*"], ["a0", "a1", "a2"]):
+        found = bound(outputs, classes=classes)
+        assert found == {"boxes": ("b0", "b1", "b2"), "classes": ("a0", "a1", "a2")}
+    with pytest.raises(MatchError, match="gives classes 'c2'.* has not. Did you mean '.2'"):
+        bound(outputs, classes=["a0", "a1", "c2"])
+
+
+def test_a_name_that_does_not_go_with_the_others_of_a_group():
+    outputs = [*maps("a{i}", 80), *maps("b{i}", 64), tensor("odd", 1, 81, 40, 40)]
+    with pytest.raises(MatchError, match=r"'bind' gives classes odd .* not go with the others"):
+        bound(outputs, classes=["a0", "a1", "a2", "odd"], boxes=["b*"])
 
 
 def test_groups_that_share_their_levels_must_have_the_same():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 
+from trtpatch import builtin
 from trtpatch.catalog import Patch
 from trtpatch.engines import Tensor
 from trtpatch.errors import TrtpatchError
@@ -64,7 +65,9 @@ def _remark(patch: Patch, alike: Sequence[tuple[str, str]], count: int) -> Remar
 
 def _own(patch: Patch, case: Case, message: str) -> str:
     """A message without the names that a remark has anyhow."""
-    for prefix in (patch.label, patch.name, f"case {case.name!r}"):
+    place = rf"({re.escape(patch.label)}|{re.escape(builtin.shown(patch.label))})(:\d+:\d+)?: "
+    message = re.sub(f"^{place}", "", message)
+    for prefix in (patch.name, f"case {case.name!r}"):
         message = message.removeprefix(f"{prefix}: ")
     return message
 

@@ -81,9 +81,8 @@ def _settle(
         raise ValueError(f"{place}: {error}") from None
     if value != size:
         known = ", ".join(f"{one} = {found[one]}" for one in sorted(dim.names))
-        raise ValueError(
-            f"{place}: axis {axis} is {size}, not {value} ({dim}{known and ', '}{known})"
-        )
+        reason = f" ({dim}{known and ', '}{known})" if dim.names else ""
+        raise ValueError(f"{place}: axis {axis} is {size}, not {value}{reason}")
     return True
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Union
 
+from trtpatch.spec.validate import nearest
+
 Value = Union[int, tuple[int, ...]]
 
 MAX_TEXT = 200
@@ -136,7 +138,8 @@ def _evaluate(node: ast.expr, symbols: Mapping[str, Value], text: str) -> Value:
         return _bounded(int(node.value), text)  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
         if node.id not in symbols:
-            raise ValueError(f"{text!r}: symbol {node.id!r} has no value")
+            near = nearest(node.id, symbols)
+            raise ValueError(f"{text!r}: symbol {node.id!r} has no value{near and '.'}{near}")
         return symbols[node.id]
     if isinstance(node, ast.UnaryOp):
         operand = inner(node.operand)

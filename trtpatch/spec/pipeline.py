@@ -64,8 +64,9 @@ class PipelineSpec(Schema):
     chain: Union[Chain, None] = None
     """Names of patches in order, with the word engine in its place. With `rule`: instead of the
     rule's own; what else the rule says holds, parameters of the patches that stay among it."""
-    bind: dict[str, str] = {}
-    """With `chain` alone: a patch's tensor name to the engine's own name of it."""
+    bind: dict[str, Annotated[tuple[str, ...], Listed]] = {}
+    """With `chain` alone: a patch's tensor name to the engine's own name of it, a pattern such as
+    `cls_*`, or a list of names, one a level."""
     registry: Annotated[tuple[str, ...], Listed] = ()
     """Further registry files, relative to this one; a later rule replaces one of the same name."""
     labels: Annotated[

@@ -21,8 +21,9 @@ class TensorPattern(Schema):
 
     shape: Annotated[tuple[Dim, ...], Listed]
     """Sizes of its axes: numbers, symbols, or expressions such as 4 + C."""
-    tensor: str = "*"
-    """Pattern for the engine's own name of it, such as `cls_*`."""
+    tensor: Annotated[tuple[str, ...], Listed] = ("*",)
+    """The engine's own name of it, or a pattern such as `cls_*`; several where any of them may
+    be."""
     dtype: Annotated[tuple[Dtype, ...], Listed] = ()
     """Its element types; any where none is given."""
     levels: Annotated[tuple[Name, ...], Listed] = ()
