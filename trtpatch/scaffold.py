@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
 from os.path import realpath
@@ -12,8 +13,9 @@ from trtpatch import builtin
 from trtpatch.catalog import Patch
 from trtpatch.errors import InputError
 from trtpatch.spec import yamlfile
+from trtpatch.spec.dims import format_shape
 from trtpatch.spec.registry import ENGINE, RegistrySpec
-from trtpatch.spec.validate import choose, validate
+from trtpatch.spec.validate import nearest, validate
 
 _FILES = ("patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md")
 _INCLUDE = re.compile(r'^#include "(?:\.\./)?(\w+\.cuh)"', re.MULTILINE)
@@ -55,6 +57,19 @@ def _models() -> dict[str, Path]:
     return {Patch.read(folder).spec.kind: folder for folder in folders}
 
 
+def _listed(models: Mapping[str, Path]) -> str:
+    """A line for each kind: what the patch to start from takes and gives."""
+    lines = []
+    for kind, folder in sorted(models.items()):
+        spec = Patch.read(folder).spec
+        takes, gives = (
+            ", ".join(n if s == "port" else f"{n} {format_shape(s.shape)}" for n, s in side.items())
+            for side in (spec.inputs, spec.outputs)
+        )
+        lines.append(f"  {kind}: takes {takes}; gives {gives}")
+    return "\n".join(lines)
+
+
 def _length(contract: Path) -> tuple[int, str]:
     return (contract.parent / "kernel.cu").stat().st_size, contract.parent.name
 
@@ -78,10 +93,10 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
         )
     models = _models()
     if kind not in models:
-        hint = choose(kind, models)
         raise InputError(
-            f"there is no kind {kind!r} of patches.{hint} For a kind of your own start from the"
-            " nearest of these, and change 'kind' in its patch.yaml"
+            f"there is no kind {kind!r} of patches.{nearest(kind, models)} For a kind of your own"
+            " start from the nearest of these, and change 'kind' in its patch.yaml:\n"
+            f"{_listed(models)}"
         )
     folder = patches / name
     if folder.exists():

@@ -12,7 +12,11 @@ from trtpatch.cli.files import File
 
 @click.command()
 @click.argument("name")
-@click.option("--kind", required=True, help="What it is to stand in for, such as decode.")
+@click.option(
+    "--kind",
+    required=True,
+    help="What it is to stand in for, such as decode; a word that is no kind lists them.",
+)
 @click.option(
     "--dir",
     "patches",
