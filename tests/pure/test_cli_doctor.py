@@ -37,6 +37,8 @@ def test_this_machine_is_looked_at_topic_by_topic() -> None:
     topics = [line[:18].strip() for line in run.stdout.splitlines()]
     assert [topic for topic in topics if topic in PROBES] == list(PROBES)
     assert run.stdout.splitlines()[-1].startswith("CPU: ")
+    advice = [line for line in run.stdout.splitlines() if "pip install tensorrt-lean" in line]
+    assert all(line.strip() == "pip install tensorrt-lean" for line in advice)
     assert not run.stderr
 
 

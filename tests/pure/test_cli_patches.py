@@ -117,3 +117,12 @@ def test_a_folder_without_a_contract(tmp_path: Path) -> None:
     for command in ("check", "verify"):
         said = invoke(command, str(tmp_path), code=2).stderr
         assert f"{tmp_path}: a folder without a patch.yaml, so no patch" in said
+
+
+def test_a_rule_is_called_one() -> None:
+    said = patches("yolox", code=2).stderr
+    assert said == "error: 'yolox' is a rule and no patch: trtpatch patches --rules yolox\n"
+
+
+def test_a_built_in_patch_goes_by_its_short_path() -> None:
+    assert "\nbuilt-in patches/decode_yolox/patch.yaml\n" in patches("decode_yolox").stdout

@@ -23,9 +23,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         tables.echo_json(diagnosis)
     else:
-        rows = [(f.topic, f.state, f.found, f.advice) for f in diagnosis.findings]
+        rows = [(f.topic, f.state, f"{f.found}\n{f.advice}".strip()) for f in diagnosis.findings]
         try:
-            tables.echo_table(("", "", "found", "advice"), rows)
+            tables.echo_table(("", "", "found, and what to do"), rows)
         except ImportError:  # rich itself is what is broken
             for row in rows:
                 click.echo("  ".join(row))

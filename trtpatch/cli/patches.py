@@ -42,8 +42,11 @@ def command(
         patches = _read_all(catalog)
         tables.echo_json(patches) if as_json else _show_list(patches)
     else:
+        from trtpatch.errors import MatchError
         from trtpatch.listing import describe_patch
 
+        if name not in catalog.names and name in {rule.spec.name for rule in catalog.rules}:
+            raise MatchError(f"{name!r} is a rule and no patch: trtpatch patches --rules {name}")
         patch = describe_patch(catalog.patch(name))
         tables.echo_json(patch) if as_json else _show_patch(patch)
 
@@ -80,7 +83,7 @@ def _show_patch(patch: PatchReport) -> None:
     from trtpatch.cli import tables
 
     tables.echo_title(f"{patch.name}  {patch.kind}")
-    click.echo(f"{patch.summary}\n{patch.contract}\n")
+    click.echo(f"{patch.summary}\n{tables.path(patch.contract)}\n")
     rows = []
     for title, part in (("in", patch.inputs), ("out", patch.outputs), ("scratch", patch.scratch)):
         rows += [(title, name, form) for name, form in part.items()]
