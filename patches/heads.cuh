@@ -172,6 +172,13 @@ __device__ inline Box box_from_sides(float x, float y, float distance)
     return {x - far.at[0], y - far.at[1], x + far.at[2], y + far.at[3]};
 }
 
+// The box of which the lanes bring left, top, right and bottom. The whole warp calls.
+__device__ inline Box box_from_corners(float mine)
+{
+    const Four four = gather(mine);
+    return {four.at[0], four.at[1], four.at[2], four.at[3]};
+}
+
 // The box of which the lanes bring centre x, centre y, width and height. The whole warp calls.
 __device__ inline Box box_from_centre(float mine)
 {

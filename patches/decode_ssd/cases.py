@@ -20,6 +20,9 @@ def cases() -> Iterator[Case]:
         yield case(f"90 classes, one level, {name}", 2, 90, (70, 90), dtype=dtype, **one)
         yield case(f"a batch, {name}", 7, 3, (48, 64), dtype=dtype)
     yield case("priors that are not clipped", 2, 7, (48, 64), clip=False, variances=[0.2, 0.5])
+    for dtype in (np.float32, np.float16):
+        name = f"decoded, {np.dtype(dtype).name}"
+        yield case(name, 2, 3, (48, 64), dtype=dtype, decoded=True)
     yield case("no candidate", 2, 3, (48, 64), score_threshold=1.0)
     yield case("all pass", 2, 3, (48, 64), score_threshold=0.0)
     equal = heads(2, anchors((48, 64), **DEFAULT), 3)
@@ -35,6 +38,7 @@ def cases() -> Iterator[Case]:
     boxes[0, 8, 3] = -np.inf
     scores[0, 30, 1] = boxes[0, 31] = np.nan
     yield Case("not finite", not_finite, {}, {"model": (48, 64)})
+    yield Case("not finite, decoded", not_finite, {"decoded": True}, {"model": (48, 64)})
 
 
 def case(

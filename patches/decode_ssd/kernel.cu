@@ -1,6 +1,7 @@
 // SSD heads: class scores [N, A, 1 + C] that add up to 1, the background first, and [N, A, 4], by
 // which centre x, centre y, width and height differ from a prior box. Priors come from parameters:
-// levels follow each other, cells of a level row by row, and the priors of a cell side by side.
+// levels follow each other, cells of a level row by row, and the priors of a cell side by side. Where
+// the graph has applied them, the four are corners, in parts of the picture.
 //
 // Reads C + 1 scores an anchor once, and the offsets of kept anchors alone; writes 28 bytes a
 // candidate. Floor: N * A * (1 + C) * sizeof(scores_t) bytes at the speed of the memory; 35 kB for
@@ -44,11 +45,15 @@ extern "C" __global__ void decode_ssd(const __grid_constant__ Args args)
 
     float mine = 0.0f;
     if (place.exists && best.score > *args.score_threshold) {
-        const Prior prior = prior_of(args, place.anchor, place.side % 2);
         const float raw = load(args.boxes + at * 4 + place.side);
-        const float offset = raw * args.variances[place.side / 2];
-        mine = place.side < 2 ? offset * prior.size + prior.centre : expf(offset) * prior.size;
+        if (args.decoded) {
+            mine = raw * (place.side % 2 ? args.model_H : args.model_W);
+        } else {
+            const Prior prior = prior_of(args, place.anchor, place.side % 2);
+            const float offset = raw * args.variances[place.side / 2];
+            mine = place.side < 2 ? offset * prior.size + prior.centre : expf(offset) * prior.size;
+        }
     }
-    append_above(args, image, place.leads(), best.score, best.index, place.anchor,
-                 box_from_centre(mine));
+    const Box box = args.decoded ? box_from_corners(mine) : box_from_centre(mine);
+    append_above(args, image, place.leads(), best.score, best.index, place.anchor, box);
 }

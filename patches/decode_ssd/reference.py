@@ -14,8 +14,8 @@ def decode_ssd(args: Any) -> None:
     """Append the anchors whose best class but the background scores above the threshold.
 
     `args.scores` is `[N, A, 1 + C]`, the background first; `args.boxes` `[N, A, 4]` offsets of
-    centre x, centre y, width, height from the prior boxes. Of equal classes the lowest index is
-    the best.
+    centre x, centre y, width, height from the prior boxes, or corners in 0 to 1. Of equal classes
+    the lowest index is the best.
     """
     centres, sizes = priors(args)
     for n in range(args.N):
@@ -23,10 +23,11 @@ def decode_ssd(args: Any) -> None:
         offsets = boxes * np.repeat(np.float32(args.variances), 2)
         with np.errstate(invalid="ignore", over="ignore"):
             centre, size = offsets[:, :2] * sizes + centres, np.exp(offsets[:, 2:]) * sizes
+            corners = boxes * np.float32([args.model_W, args.model_H] * 2)
         append(
             args,
             n,
-            boxes=heads.from_centres(centre, size),
+            boxes=corners if args.decoded else heads.from_centres(centre, size),
             scores=scores.max(axis=1),
             classes=scores.argmax(axis=1),
         )

@@ -26,19 +26,22 @@ def pipeline(folder: Path, model: Path, **more: Any) -> trtpatch.Pipeline:
 
 
 @pytest.mark.parametrize(
-    ("name", "threshold"),
+    ("name", "threshold", "more"),
     [
-        ("nanodet_m_416", 0.3),
-        ("yolo_fastest_1.1_xl_320", 0.3),
-        ("fastestdet_352", 0.65),
-        ("face_detection_yunet_2023mar", 0.6),
-        ("ulfd_rfb_320_raw", 0.7),
+        ("nanodet_m_416", 0.3, {}),
+        ("yolo_fastest_1.1_xl_320", 0.3, {}),
+        ("fastestdet_352", 0.65, {}),
+        ("face_detection_yunet_2023mar", 0.6, {}),
+        ("ulfd_rfb_320_raw", 0.7, {"rule": "ulfd"}),
+        ("ulfd_rfb_320_decoded", 0.7, {"rule": "ulfd_decoded"}),
     ],
 )
-def test_the_published_objects(tmp_path: Path, assets: Path, name: str, threshold: float) -> None:
+def test_the_published_objects(
+    tmp_path: Path, assets: Path, name: str, threshold: float, more: dict[str, str]
+) -> None:
     text = (assets / "models/expected_detections.json").read_text(encoding="utf-8")
-    published = json.loads(text)["detections"][name]
-    with pipeline(tmp_path, assets / f"models/{name}.onnx") as run:
+    published = json.loads(text)["detections"][name.replace("_decoded", "_raw")]
+    with pipeline(tmp_path, assets / f"models/{name}.onnx", **more) as run:
         run.set(score_threshold=threshold)
         for photo in PHOTOS:
             found = run(assets / f"images/{photo}")[0]

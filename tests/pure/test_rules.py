@@ -74,8 +74,6 @@ YUNET = rows("cls_{s}", 1) + rows("obj_{s}", 1) + rows("bbox_{s}", 4) + rows("kp
         ]),
         ("fastestdet", (352, 352), [tensor("758", 1, 85, 22, 22)]),
         ("yunet", (640, 640), YUNET),
-        ("ulfd", (240, 320), [tensor("scores", 1, 4420, 2), tensor("boxes", 1, 4420, 4)]),
-        ("ulfd", (480, 640), [tensor("scores", 1, 17640, 2), tensor("boxes", 1, 17640, 4)]),
     ],
 )  # fmt: skip
 def test_the_rule_of_a_head(rule, size, outputs):
@@ -99,6 +97,15 @@ def test_the_rule_of_a_head(rule, size, outputs):
 def test_no_guess_where_anchor_boxes_or_pictures_are_unknown(outputs):
     with pytest.raises(MatchError, match="no rule fits this engine"):
         match(Catalog().rules, [tensor("input", 1, 3, 640, 640)], outputs)
+
+
+@pytest.mark.parametrize(("size", "anchors"), [((240, 320), 4420), ((480, 640), 17640)])
+def test_decoded_boxes_of_the_same_shape_are_asked_for(size, anchors):
+    outputs = [tensor("scores", 1, anchors, 2), tensor("boxes", 1, anchors, 4)]
+    with pytest.raises(MatchError) as caught:
+        match(Catalog().rules, [tensor("input", 1, 3, *size)], outputs)
+    for rule in ("ulfd", "ulfd_decoded"):
+        assert f"\n  rule: {rule} # scores [N, A, 2], boxes [N, A, 4]: " in str(caught.value)
 
 
 def bound(outputs, **bind):
