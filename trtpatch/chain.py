@@ -65,7 +65,10 @@ class Chain:
         cls, spec: PipelineSpec, document: Document, catalog: Catalog, info: EngineInfo
     ) -> Chain:
         found = _match(spec, document, catalog, info)
-        chain = cls(spec, document, catalog, info, found, _patches(spec, document, catalog, found))
+        patches = _patches(spec, document, catalog, found)
+        if found.rule is not None and not found.rule.spec.inputs:
+            found = replace(found, inputs=_inputs(patches, info))
+        chain = cls(spec, document, catalog, info, found, patches)
         if found.rule is not None:
             check_rule_params(
                 found.rule,
@@ -149,6 +152,15 @@ def _patches(
         with blamed(document, *where, "chain", index):
             patches.append(None if name == ENGINE else catalog.patch(name))
     return patches
+
+
+def _inputs(patches: Sequence[Patch | None], info: EngineInfo) -> Mapping[str, tuple[str, ...]]:
+    """The engine's inputs under the names that patches before it have for them."""
+    before = [patch for patch in patches[: patches.index(None)] if patch is not None]
+    chain = (*(patch.name for patch in before), ENGINE)
+    with suppress(MatchError):
+        return match_chain(chain, before, {}, info.inputs, ()).inputs
+    return {}
 
 
 def _stand_ins(spec: PipelineSpec, document: Document, catalog: Catalog, info: EngineInfo) -> str:

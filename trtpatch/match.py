@@ -6,13 +6,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trtpatch import builtin
 from trtpatch.assign import assignments, is_named
 from trtpatch.catalog import Patch, Rule
 from trtpatch.engines import Tensor
 from trtpatch.engines.metadata import Metadata
 from trtpatch.errors import MatchError
-from trtpatch.mismatch import ask_which, patterns_shown, why_not
+from trtpatch.mismatch import ask_which, describe_rule, nearest_rules, patterns_shown
 from trtpatch.modelshape import is_picture
 from trtpatch.spec.dims import format_shape, solve_shapes
 from trtpatch.spec.expressions import Expression, Value
@@ -41,8 +40,6 @@ class Match:
 
 
 _SILENT = Metadata()
-_NEAREST = 4
-"""Rules that are shown where none fits."""
 
 
 def match(
@@ -69,30 +66,17 @@ def match(
     sides = (("takes", inputs), ("gives", outputs))
     shown = "\n".join(f"  {verb} {tensor}" for verb, side in sides for tensor in side)
     if fitting:
-        chosen = "\n".join(f"  {_describe_rule(m.rule)}" for m in fitting if m.rule)
+        chosen = "\n".join(f"  {describe_rule(m.rule)}" for m in fitting if m.rule)
         raise MatchError(
             f"{len(fitting)} rules fit this engine, which\n{shown}\n"
             f"Name the one that is meant in the pipeline file:\n{chosen}"
         )
-    tried = "\n".join(_nearest(misses, inputs, outputs))
+    tried = "\n".join(nearest_rules(misses, inputs, outputs, model_sizes(inputs)))
     raise MatchError(
         f"no rule fits this engine, which\n{shown}\n"
         f"The nearest of {len(misses)} rules ('trtpatch patches --rules' shows all):\n{tried}\n"
         "Add a rule to a registry of your own, or name a 'chain:' in the pipeline file."
     )
-
-
-def _nearest(
-    misses: Sequence[tuple[Rule, str]], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
-) -> list[str]:
-    """The rules that an engine is nearest to, the user's own first, with what is in the way."""
-    sizes = model_sizes(inputs)
-    lines = []
-    for rule, error in misses:
-        distance, reason = why_not(rule, inputs, outputs, sizes)
-        why = f"{reason} ({patterns_shown(rule.spec.outputs)})" if reason else error
-        lines.append((rule.builtin, distance, f"  {rule.shown}: {why}"))
-    return [line for _, _, line in sorted(lines, key=lambda one: one[:2])][:_NEAREST]
 
 
 def all_fitting(
@@ -277,8 +261,3 @@ def _fit(
 def _left_over(outputs: Sequence[Tensor], used: Sequence[tuple[str, ...]]) -> list[Tensor]:
     names = {name for group in used for name in group}
     return [tensor for tensor in outputs if tensor.name not in names]
-
-
-def _describe_rule(rule: Rule) -> str:
-    wanted = ", ".join(f"{name} {format_shape(p.shape)}" for name, p in rule.spec.outputs.items())
-    return f"rule: {rule.spec.name} # {wanted}: {rule.spec.help} ({builtin.shown(rule.place)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trtpatch import builtin
 from trtpatch.assign import assignments, is_named
 from trtpatch.catalog import Rule
 from trtpatch.engines import Tensor
@@ -12,8 +13,23 @@ from trtpatch.spec.expressions import Expression, Value
 from trtpatch.spec.registry import TensorPattern
 from trtpatch.spec.yamlfile import written
 
-_MOST_WAYS = 4
+_MOST_SHOWN = 4
 _Names = Mapping[str, tuple[str, ...]]
+
+
+def nearest_rules(
+    misses: Sequence[tuple[Rule, str]],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    sizes: Mapping[str, Value],
+) -> list[str]:
+    """The rules that an engine is nearest to, the user's own first, with what is in the way."""
+    lines = []
+    for rule, error in misses:
+        distance, reason = why_not(rule, inputs, outputs, sizes)
+        why = f"{reason} ({patterns_shown(rule.spec.outputs)})" if reason else error
+        lines.append((rule.builtin, distance, f"  {rule.shown}: {why}"))
+    return [line for _, _, line in sorted(lines, key=lambda one: one[:2])][:_MOST_SHOWN]
 
 
 def why_not(
@@ -93,6 +109,12 @@ def patterns_shown(patterns: Mapping[str, TensorPattern]) -> str:
     return "; ".join(f"{name} {format_shape(one.shape)}" for name, one in patterns.items())
 
 
+def describe_rule(rule: Rule) -> str:
+    """A line for a pipeline file, with what the rule is for."""
+    wanted = ", ".join(f"{name} {format_shape(p.shape)}" for name, p in rule.spec.outputs.items())
+    return f"rule: {rule.spec.name} # {wanted}: {rule.spec.help} ({builtin.shown(rule.place)})"
+
+
 def ask_which(ways: Sequence[_Names], key: str) -> str:
     """Ask for names where tensors fit in several ways, with lines of which one can be pasted.
 
@@ -110,6 +132,6 @@ def ask_which(ways: Sequence[_Names], key: str) -> str:
         line = {key: given} if key == "bind" else {name: {key: one} for name, one in given.items()}
         lines.append(f"  {written(line)[1:-1]}")
     some = list(dict.fromkeys(lines))
-    shown = "\n".join(some[:_MOST_WAYS])
+    shown = "\n".join(some[:_MOST_SHOWN])
     where = "the pipeline file" if key == "bind" else "the rule"
     return f"It fits in {len(some)} ways; say in {where} which is meant:\n{shown}"

@@ -77,6 +77,7 @@ class PipelineReport:
         rule: name of the rule that fits, or empty where the file names a chain.
         notes: what the user is told at load.
         rule_place: file and line of the rule, or the pipeline file.
+        own_chain: whether the pipeline file says the chain, beside a rule or alone.
         classes: how many class names are known.
         region_bytes: memory by region.
     """
@@ -89,6 +90,7 @@ class PipelineReport:
     notes: tuple[str, ...]
     rule: str
     rule_place: str
+    own_chain: bool
     classes: int
     steps: tuple[StepReport, ...]
     region_bytes: Mapping[str, int]
@@ -108,6 +110,7 @@ def describe_pipeline(loaded: Loaded) -> PipelineReport:
         notes=loaded.notes,
         rule=rule.spec.name if rule else "",
         rule_place=rule.place if rule else document.file,
+        own_chain=loaded.spec.chain is not None,
         classes=len(loaded.class_names),
         steps=tuple(
             _engine_step(loaded, step)

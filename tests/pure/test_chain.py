@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.recorded import write_recording
 from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.engines.recorded import RecordedFrame, save_recording
 from trtpatch.errors import MatchError
@@ -47,3 +48,14 @@ def test_a_decoder_of_other_tensors_names_those_that_fit(tmp_path: Path) -> None
 
 def test_where_none_would_none_is_named(tmp_path: Path) -> None:
     assert "In the place of" not in refused(tmp_path, "decode_yolov8", 1, 2, 3, 5, 7)
+
+
+def test_a_rule_need_not_name_the_inputs(tmp_path: Path) -> None:
+    write_recording(tmp_path)
+    (tmp_path / "registry.yaml").write_text(
+        "rules:\n  - name: mine\n    outputs: {head: [N, 4 + C, A]}\n"
+        "    chain: [resize_letterbox, engine, decode_yolov8, select_nms]\n"
+    )
+    (tmp_path / "p.yaml").write_text("engine: tiny.npz\nregistry: registry.yaml\n")
+    loaded = Loaded(tmp_path / "p.yaml", executor="cpu")
+    assert loaded.match.inputs == {"image": ("images",)}

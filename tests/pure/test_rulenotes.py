@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import invoke
 from tests.recorded import write_recording
 from trtpatch.errors import MatchError, SpecError
 from trtpatch.loaded import Loaded
@@ -35,6 +36,9 @@ def test_a_chain_beside_a_rule_keeps_the_rules_parameters(tmp_path: Path) -> Non
     letterbox = steps(loaded)["resize_letterbox"].params
     assert letterbox["scale"] == pytest.approx(1 / 255)
     assert letterbox["color"] == "bgr"
+    rule = invoke("check", str(tmp_path / "p.yaml")).stdout.split("\nrule")[1].splitlines()[0]
+    assert rule.strip().startswith("yolov8 (built-in registry.yaml:")
+    assert rule.endswith(f"); the chain of {tmp_path}/p.yaml")
 
 
 REGISTRY = f"""\

@@ -104,7 +104,8 @@ def _show_engine(report: PipelineReport) -> None:
     engine = report.engine
     tensors = [("in", t) for t in engine.inputs] + [("out", t) for t in engine.outputs]
     place = tables.path(report.rule_place)
-    rule = f"{report.rule} ({place})" if report.rule else f"none; the chain of {place}"
+    rule = f"{report.rule} ({place})" if report.rule else "none"
+    rule += f"; the chain of {report.pipeline}" if report.own_chain else ""
     classes = f"{report.classes} with names" if report.classes else "without names"
     tables.echo_table(
         ("", ""),

@@ -60,7 +60,8 @@ class RuleSpec(Schema):
     help: str = ""
     """Which engines it is for."""
     inputs: dict[Name, Pattern] = {}
-    """What the engine's inputs look like, under the names that the chain's patches use."""
+    """What the engine's inputs look like, under the names that the chain's patches use. Where none
+    is given, the contracts of the patches before the engine decide."""
     outputs: Annotated[dict[Name, Pattern], Field(min_length=1)]
     """What the engine's outputs look like; each must have its place."""
     where: Annotated[tuple[Dim, ...], Listed] = ()
