@@ -57,7 +57,7 @@ class Chain:
             return cls._find(spec, document, catalog, info)
         except MatchError as error:
             hint = registry_hint(document, spec, lambda more: cls._find(spec, document, more, info))
-            hint = hint or _stand_ins(spec, document, catalog, info)
+            hint = hint or _instead(spec, document, catalog, info)
             raise MatchError(f"{error}{hint}") from None
 
     @classmethod
@@ -94,7 +94,7 @@ class Chain:
         try:
             return self._bind(info, batch)
         except MatchError as error:
-            hint = _stand_ins(self.spec, self.document, self.catalog, info)
+            hint = _instead(self.spec, self.document, self.catalog, info)
             raise MatchError(f"{error}{hint}") from None
 
     def _bind(self, info: EngineInfo, batch: int) -> Plan:
@@ -163,9 +163,17 @@ def _inputs(patches: Sequence[Patch | None], info: EngineInfo) -> Mapping[str, t
     return {}
 
 
-def _stand_ins(spec: PipelineSpec, document: Document, catalog: Catalog, info: EngineInfo) -> str:
-    """Which patches would do, of the same kind, in the place of one of a user's own chain."""
-    chain = spec.chain or ()
+def _instead(spec: PipelineSpec, document: Document, catalog: Catalog, info: EngineInfo) -> str:
+    """What would do instead of a user's own chain: rules, or other patches of a kind."""
+    chain = spec.chain
+    if chain is None:
+        return ""
+    fitting, _ = all_fitting(catalog.rules, info.inputs, info.outputs, info.metadata)
+    lines = [
+        f"\nRule {one.rule.shown} fits, with the chain {', '.join(one.chain)}"
+        for one in fitting
+        if one.rule is not None and one.chain != chain
+    ]
     for index, name in enumerate(chain):
         if name not in catalog.names:
             continue
@@ -180,8 +188,9 @@ def _stand_ins(spec: PipelineSpec, document: Document, catalog: Catalog, info: E
                 Chain._find(changed, document, catalog, info)._bind(info, info.inputs[0].shape[0])
                 would.append(other)
         if would:
-            return f"\nIn the place of {name} these would fit: {', '.join(would)}"
-    return ""
+            lines.append(f"\nIn the place of {name} these would fit: {', '.join(would)}")
+            break
+    return "".join(lines)
 
 
 def _named(

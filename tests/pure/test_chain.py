@@ -33,7 +33,11 @@ def refused(folder: Path, decode: str, *shape: int, size: int = 416) -> str:
 def test_a_decoder_of_another_layout_names_those_that_fit(tmp_path: Path) -> None:
     message = refused(tmp_path, "decode_yolov8", 1, 3549, 85)
     assert "decode_yolov8: 'A >= C' does not hold: A = 85, C = 3545\n" in message
-    would = message.splitlines()[-1]
+    *_, rule, would = message.splitlines()
+    assert rule.startswith("Rule yolox (built-in registry.yaml:")
+    assert rule.endswith(
+        ") fits, with the chain resize_letterbox, engine, decode_yolox, select_nms"
+    )
     assert would.startswith("In the place of decode_yolov8 these would fit: ")
     assert "decode_yolov5, decode_yolox" in would
     assert "decode_yolov8_obb" not in would
