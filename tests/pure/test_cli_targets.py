@@ -23,7 +23,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_save_draws_the_box(folder: Path) -> None:
     text = invoke("run", "p.yaml", "a.png", "--save", "new/out.png").stdout
-    assert "1 dog" in text
+    assert "a.png  64 x 32 px, 1 found -> new/out.png\n" in text
+    assert "\ndog    0.750 " in text
     assert "1 not a number" in text
     with Image.open(folder / "new/out.png") as drawn:
         assert drawn.size == (WIDTH, HEIGHT)
@@ -41,7 +42,11 @@ def test_save_draws_the_box(folder: Path) -> None:
 )
 def test_save_several(folder: Path, target: str, files: set[str]) -> None:
     before = set(folder.rglob("*.*"))
-    invoke("run", "p.yaml", "a.png", "b.png", "--save", target)
+    said = invoke("run", "p.yaml", "a.png", "b.png", "--save", target).stdout
+    assert [line.partition(" (")[0] for line in said.splitlines()[1:]] == [
+        "a.png: 1 dog",
+        "b.png: 1 dog",
+    ]
     new = set(folder.rglob("*.*")) - before
     assert {str(path.relative_to(folder)) for path in new} == files
 
