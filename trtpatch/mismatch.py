@@ -37,15 +37,17 @@ def why_not(
 ) -> tuple[int, str]:
     """How far an engine is from a rule, and the first thing that is in the way.
 
+    The number of outputs counts most, then that of their axes, then sizes and names.
+
     Args:
         rule: which does not fit.
         inputs, outputs: the engine's tensors.
         sizes: what is known of the symbols beforehand.
     """
     spec = rule.spec
-    wanted, given = len(spec.outputs), len(outputs)
-    grouped = any(one.levels for one in spec.outputs.values())
-    distance = max(0, wanted - given) if grouped else abs(wanted - given)
+    distance, count = _count(spec.outputs, len(outputs))
+    ranks = {len(one.shape) for one in spec.outputs.values()}
+    distance += 2 * sum(min(abs(len(one.shape) - rank) for rank in ranks) for one in outputs)
     reasons = []
     patterns = [*spec.inputs.items(), *spec.outputs.items()]
     pools = [inputs] * len(spec.inputs) + [outputs] * len(spec.outputs)
@@ -53,7 +55,7 @@ def why_not(
         if any(True for _ in assignments([(name, pattern)], [pool], sizes, (), ())):
             continue
         rank = [tensor for tensor in pool if len(tensor.shape) == len(pattern.shape)]
-        distance += 1 if rank else 2
+        distance += 2
         reasons.append(f"{name}{_why_none(pattern, rank, sizes)}")
     found = next(assignments(patterns, pools, sizes, (), ()), None)
     if found:
@@ -65,10 +67,20 @@ def why_not(
             return distance, f"{left} is left over"
     elif not reasons:
         reasons.append("no tensors agree on the sizes that go by one name")
-    if distance and wanted != given and not (grouped and given > wanted):
-        least = " or more" if grouped else ""
-        reasons.insert(0, f"wants {wanted}{least} output{'s' * (wanted != 1)}, not {given}")
+    reasons = [count, *reasons] if count else reasons
     return distance + bool(reasons), reasons[0] if reasons else ""
+
+
+def _count(patterns: Mapping[str, TensorPattern], given: int) -> tuple[int, str]:
+    """How far the number of outputs is from one that a rule takes, and what it takes then."""
+    wanted, groups = len(patterns), sum(bool(one.levels) for one in patterns.values())
+    if not groups:
+        off, text = abs(wanted - given), f"{wanted}"
+    elif given < wanted:
+        off, text = wanted - given, f"{wanted} or more"
+    else:
+        off, text = given % wanted if groups == wanted else 0, f"a multiple of {wanted}"
+    return 3 * off, f"wants {text} output{'s' * (wanted != 1)}, not {given}" if off else ""
 
 
 def _why_none(pattern: TensorPattern, tensors: Sequence[Tensor], sizes: Mapping[str, Value]) -> str:

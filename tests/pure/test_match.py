@@ -105,11 +105,12 @@ def test_where_none_fits_the_users_own_rules_are_shown_first(tmp_path: Path) -> 
     assert any(line.startswith("  yolov8 (built-in registry.yaml:") for line in lines[5:8])
 
 
-def test_a_postprocessed_detr_is_nearest_to_detr() -> None:
+@pytest.mark.parametrize("batch", [(1,), ()])
+def test_a_postprocessed_detr_is_nearest_to_detr(batch: tuple[int, ...]) -> None:
     inputs = [*IMAGE_640, tensor("orig_target_sizes", 1, 2, dtype="int64")]
-    outputs = [tensor("labels", 1, 300, dtype="int64"), tensor("boxes", 1, 300, 4)]
+    labels, scores = tensor("labels", *batch, 300, dtype="int64"), tensor("scores", *batch, 300)
     with pytest.raises(MatchError) as caught:
-        match(Catalog().rules, inputs, [*outputs, tensor("scores", 1, 300)])
+        match(Catalog().rules, inputs, [labels, tensor("boxes", *batch, 300, 4), scores])
     nearest = str(caught.value).splitlines()[7]
     assert re.fullmatch(
         r"  detr \(built-in registry\.yaml:\d+\): wants 2 outputs, not 3"
