@@ -218,8 +218,10 @@ class Pipeline:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._ready.close()
-                self._loaded.engine.close()
+                try:
+                    self._ready.close()
+                finally:
+                    self._loaded.engine.close()
 
     def __enter__(self) -> Pipeline:
         return self

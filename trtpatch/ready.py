@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.engines import Engine
@@ -91,9 +92,14 @@ class Ready:
         if kept is not None:
             self._kept.move_to_end(shape)
             return kept[1]
-        while len(self._kept) >= self._loaded.spec.shapes:
-            self._drop(next(iter(self._kept)))
-        self._add(self._loaded.bind(shape))
+        binding = self._loaded.bind(shape)  # where the engine refuses it, nothing is dropped
+        try:
+            while len(self._kept) >= self._loaded.spec.shapes:
+                self._drop(next(iter(self._kept)))
+        except BaseException:
+            binding.engine.close()
+            raise
+        self._add(binding)
         return self.last
 
     def set(self, buffer: str, value: float) -> None:
@@ -104,19 +110,21 @@ class Ready:
 
     def reserve(self, depth: int) -> None:
         """Have room for so many batches under way at once, in every shape."""
-        self._depth = max(self._depth, depth)
         for _, executor in self._kept.values():
             executor.reserve(depth)
+        self._depth = max(self._depth, depth)
 
     def close(self) -> None:
-        """Close all executors, and the engines that they ran."""
-        while self._kept:
-            self._drop(next(iter(self._kept)))
+        """Close all executors, and the engines that they ran, even if one of them fails to."""
+        with ExitStack() as stack:
+            for shape in self._kept:
+                stack.callback(self._drop, shape)
 
     def retire(self) -> None:
         """Close all executors, but not the engines, with which another goes on."""
-        for _, executor in self._kept.values():
-            executor.close()
+        with ExitStack() as stack:
+            for _, executor in self._kept.values():
+                stack.callback(executor.close)
         self._kept.clear()
 
     def _add(self, binding: Binding) -> None:
@@ -147,8 +155,10 @@ class Ready:
 
     def _drop(self, shape: ModelShape) -> None:
         engine, executor = self._kept.pop(shape)
-        executor.close()
-        engine.close()
+        try:
+            executor.close()
+        finally:
+            engine.close()
 
     def _tell(self, notes: tuple[str, ...]) -> None:
         new = [note for note in dict.fromkeys(notes) if note not in self.notes]

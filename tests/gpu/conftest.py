@@ -9,6 +9,7 @@ import pytest
 
 import trtpatch
 from tests.reloads import Project
+from tests.tiny_pipelines import Load, loader
 from trtpatch.executors import gpu_found
 from trtpatch.pipeline import Pipeline
 
@@ -17,6 +18,12 @@ from trtpatch.pipeline import Pipeline
 def gpu() -> None:
     if not gpu_found():
         pytest.skip("no GPU, or CuPy is not installed")
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Pipelines of the tiny detector."""
+    return loader(tmp_path)
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import threading
 import weakref
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,35 +13,12 @@ import pytest
 
 import trtpatch
 from tests.gpu_memory import growth
-from tests.tiny_model import picture, save_tiny
+from tests.tiny_pipelines import PICTURES, assert_same_bits
 from trtpatch.errors import CaptureError, InputError
 from trtpatch.executors import capture, ring
 
 pytest.importorskip("cupy")
 pytest.importorskip("tensorrt_rtx")
-
-PICTURES = [picture(60 + 31 * i, 200 - 17 * i, seed=i) for i in range(6)]
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Any:
-    save_tiny(tmp_path / "tiny.onnx")
-    names = itertools.count()
-
-    def make(text: str = "", kind: str = "trt") -> trtpatch.Pipeline:
-        path = tmp_path / f"{next(names)}.yaml"
-        engine = f"engine: {{path: tiny.onnx, kind: {kind}, input_shape: [2, 3, 96, 128]}}\n"
-        path.write_text(engine + text)
-        return trtpatch.load(path, executor="gpu")
-
-    return make
-
-
-def assert_same_bits(found: Any, expected: Any) -> None:
-    for one, other in zip(found, expected, strict=True):
-        for name in ("boxes", "scores", "labels", "anchors"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        assert one.counters == other.counters
 
 
 def test_a_graph_gives_the_bits_of_plain_launches(load: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import time
 from functools import partial
@@ -37,20 +39,51 @@ def test_every_job_is_done_when_it_returns(threads: int, count: int) -> None:
     assert done == [1] * count
 
 
-def test_an_error_is_raised_when_the_others_are_done() -> None:
-    copier, done = Copier(3), []
+def test_after_an_error_nothing_is_under_way() -> None:
+    copier, begun, ended = Copier(3), [], []
 
     def job(index: int) -> None:
-        if index == 1:
+        begun.append(index)
+        if index == 4:
             raise MemoryError("no memory")
         time.sleep(0.01)
-        done.append(index)
+        ended.append(index)
 
     for _ in range(2):
-        done.clear()
+        begun.clear()
+        ended.clear()
         with pytest.raises(MemoryError, match="no memory"):
-            copier.run([partial(job, index) for index in range(6)])
-        assert sorted(done) == [0, 2, 3, 4, 5]
+            copier.run([partial(job, index) for index in range(30)])
+        assert sorted(ended) == sorted(set(begun) - {4})
+        assert len(begun) < 30
+
+
+def test_an_interrupt_waits_for_what_is_under_way() -> None:
+    """The caller is interrupted while he waits for a helper."""
+    copier, main = Copier(2), threading.main_thread()
+    taken, ended = threading.Event(), threading.Event()
+
+    def job() -> None:
+        if threading.current_thread() is main:
+            taken.wait(10)
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            taken.set()
+            time.sleep(0.5)
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        copier.run([job, job])
+    assert ended.is_set()
+
+
+def test_without_its_helpers_the_caller_does_it_all() -> None:
+    """As in a process that was forked from one whose helpers had started."""
+    copier = Copier(4)
+    copier._started = True
+    done: list[int] = []
+    copier.run([partial(done.append, index) for index in range(10)])
+    assert done == list(range(10))
 
 
 def test_callers_do_not_wait_for_each_others_end() -> None:
@@ -76,15 +109,12 @@ def test_callers_do_not_wait_for_each_others_end() -> None:
     assert counts == dict.fromkeys(counts, 350)
 
 
-def test_its_threads_end_with_it() -> None:
-    before = helpers()
-    copier = Copier(4)
+def test_its_threads_start_when_needed_and_end_with_it() -> None:
+    before, copier = helpers(), Copier(4)
+    copier.run([lambda: None])
+    assert helpers() == before
+    copier.run([lambda: None] * 2)
     assert len(helpers() - before) == 3
-    copier.close()
-    copier.close()
-    assert ended(before)
-    forgotten = Copier(4)
-    assert len(helpers() - before) == 3
-    del forgotten
+    del copier
     gc.collect()
     assert ended(before)

@@ -38,6 +38,8 @@ def run(file: str, order: str) -> str:
     [
         ("graph", "late"),
         ("graph", "random"),
+        ("life", "late"),
+        ("life", "random"),
         ("results", "late"),
         ("results", "random"),
         ("pipeline", "late"),

@@ -22,6 +22,7 @@ _BLOCK = 128
 _MOST_BLOCKS = 256
 _FILE = Path(__file__).with_suffix(".cu")
 _PIECE = np.dtype([("to", np.uint64), ("from", np.uint64), ("words", np.uint64)])
+_ARGS = np.dtype([("pieces", _PIECE, (_PIECES,))], align=True)
 
 
 class Piece(NamedTuple):
@@ -48,7 +49,7 @@ def begin_unit() -> Unit:
         options=(),
         entries=(_FILE.stem,),
         fast_math=False,
-        args_dtype=np.dtype([("pieces", _PIECE, (_PIECES,))], align=True),
+        args_dtype=_ARGS,
     )
 
 
@@ -56,7 +57,7 @@ def launches(pieces: Sequence[Piece]) -> Iterator[tuple[Launch, np.ndarray[Any, 
     """The launches that fill all pieces, each with its `Args`."""
     for start in range(0, len(pieces), _PIECES):
         some = pieces[start : start + _PIECES]
-        args = np.zeros(1, begin_unit().args_dtype)
+        args = np.zeros(1, _ARGS)
         for place, piece in zip(args["pieces"][0], some, strict=False):
             place["to"], place["from"] = piece.address, piece.source
             place["words"] = -(-piece.nbytes // _WORD)

@@ -17,7 +17,8 @@ from trtpatch.errors import CaptureError
 
 GraphMode = Literal["auto", "required", "off"]
 
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
+"""Held while a stream captures."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Walk:
 
 
 def capture_walk(calls: Sequence[Call], stream: Any, mode: GraphMode) -> Walk:
-    """Capture a walk, whose every step that may be captured has run once before.
+    """Capture a walk. An engine on the GPU has run once before: it allocates on its first run.
 
     Args:
         calls: the steps.
@@ -69,18 +70,26 @@ def capture_walk(calls: Sequence[Call], stream: Any, mode: GraphMode) -> Walk:
     if mode == "off":
         return Walk(tuple(calls), (_plainly(calls, stream),))
     try:
-        parts = _parts(calls, stream)
-    except CaptureError:
-        calls = [_probed(call, stream) for call in calls]
-        parts = None
-    notes = tuple(
+        walk = Walk(tuple(calls), _parts(calls, stream), _notes(calls))
+    except CaptureError as error:
+        probed = [_probed(call, stream) for call in calls]
+        notes = _notes(probed)
+        if notes:
+            walk = Walk(tuple(calls), _parts(probed, stream), notes)
+        else:  # each step can be captured, but not all of them together
+            note = f"no step runs in a CUDA Graph: {error}"
+            walk = Walk(tuple(calls), (_plainly(calls, stream),), (note,))
+    if walk.notes and mode == "required":
+        raise CaptureError("'graph: required', but " + "; ".join(walk.notes))
+    return walk
+
+
+def _notes(calls: Sequence[Call]) -> tuple[str, ...]:
+    return tuple(
         f"{call.name} runs outside the CUDA Graph: {call.obstacle}"
         for call in calls
         if call.obstacle
     )
-    if notes and mode == "required":
-        raise CaptureError("'graph: required', but " + "; ".join(notes))
-    return Walk(tuple(calls), parts or _parts(calls, stream), notes)
 
 
 def _parts(calls: Sequence[Call], stream: Any) -> tuple[Callable[[], None], ...]:
@@ -143,14 +152,16 @@ def _capture_once(calls: Sequence[Call], stream: Any) -> Any:
 
     stream.synchronize()
     name = calls[0].name
-    with _ONE_AT_A_TIME, _no_garbage_collection(), stream:
+    with ONE_AT_A_TIME, _no_garbage_collection(), stream:
         stream.begin_capture(runtime.streamCaptureModeThreadLocal)
         try:
             for call in calls:
                 name = call.name
                 call.run()
-        except Exception as error:
+        except BaseException as error:
             _abandon(stream)
+            if not isinstance(error, Exception):
+                raise
             raise CaptureError(f"{name} cannot be captured: {error}") from error
         try:
             return stream.end_capture()

@@ -2,13 +2,14 @@
 
 Each batch has a place of its own, and each place its own graph. Pictures in host memory are copied
 in on a stream of their own, so that they overlap with the batch before; then one launch of the
-place's graph copies the frame table and walks the plan. The results lie in the place until the next
+place's graph brings the frame table and walks the plan. The results lie in the place until the next
 batch needs it; those that are asked for come back on a third stream. The host waits for nothing in
 between.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,10 +23,10 @@ from trtpatch.engines.device import find_gpu
 from trtpatch.errors import EngineError, InputError
 from trtpatch.executors import Timings, add_time
 from trtpatch.executors.capture import Call, GraphMode, capture_walk
-from trtpatch.executors.copier import Copier
-from trtpatch.executors.download import Blocks, DeviceRaw, Layout, Streams
+from trtpatch.executors.device_results import DeviceRaw, Layout
 from trtpatch.executors.kernels import Kernels
-from trtpatch.executors.ring import Slot, pinned
+from trtpatch.executors.memory import Blocks, Streams, enough_memory, pinned
+from trtpatch.executors.ring import Slot
 from trtpatch.executors.steps import Steps
 from trtpatch.frame import Frame
 from trtpatch.plan import ALIGNMENT, BATCH_REGIONS, REGIONS, Plan, Region
@@ -82,19 +83,19 @@ class GpuExecutor:
         self._several = count > 1
         # Where there is but one GPU, it is current on every thread.
         self._scope: AbstractContextManager[Any] = self._device if count > 1 else nullcontext()
+        self._streams = Streams.make(self._device)
+        self._stream = self._streams.main
+        # Memory goes back when nothing needs it any more, also where nobody closes.
+        weakref.finalize(self, self._streams.synchronize)
         with self._device:
-            self._stream = cupy.cuda.Stream(non_blocking=True)
-            into, out = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-            self._streams = Streams(self._device, self._stream, into, out)
             self._written = cupy.cuda.Event(disable_timing=True)
             with self._stream:
                 self._shared = self._zeros(
                     region for region in REGIONS if region not in BATCH_REGIONS
                 )
                 kernels = Kernels(self._device, compile_unit)
-                self._steps = Steps(plan, engine, kernels, self._shared["cleared"], self._stream)
+                self._steps = Steps(plan, engine, kernels, self._shared["cleared"])
                 self._warm = False
-                self._copier = Copier()
                 self._slots = deque(self._make_slot() for _ in range(DEPTH))
         self.notes = self._slot.walk.notes
 
@@ -107,14 +108,9 @@ class GpuExecutor:
         import cupy
 
         sizes = {r: _rounded(max(1, self._plan.region_bytes(r))) for r in REGIONS}
-        try:
+        parts = ", ".join(f"{region} {size / 2**20:.1f} MiB" for region, size in sizes.items())
+        with enough_memory(f"this plan, {parts} ('trtpatch check --memory' lists every buffer)"):
             return {region: cupy.zeros(sizes[region], np.uint8) for region in regions}
-        except cupy.cuda.memory.OutOfMemoryError as error:
-            parts = ", ".join(f"{region} {size / 2**20:.1f} MiB" for region, size in sizes.items())
-            raise InputError(
-                f"the GPU's memory does not suffice for this plan, which needs {parts}"
-                f" ('trtpatch check --memory' lists every buffer): {error}"
-            ) from None
 
     def _make_slot(self) -> Slot:
         own = self._zeros(BATCH_REGIONS)
@@ -124,7 +120,7 @@ class GpuExecutor:
             table,
             self._plan.views({"frame": table}),
             self._plan.views({**self._shared, **own}),
-            own["frame"].data,
+            own["frame"].data.ptr,
             Blocks(own["result"].data, own["lazy"].data),
         )
         self._place(slot, [])
@@ -159,13 +155,13 @@ class GpuExecutor:
             try:
                 self._place(slot, frames)
                 after = self._mark(timings)
-                self.walk(timings)
-            finally:
+                self._walk(timings)
+            finally:  # what has been launched reads the pictures, whatever happened then
                 computed.record(self._stream)
+                for writer in writers:
+                    self._runtime.streamWaitEvent(writer, computed.ptr)
             raw = DeviceRaw(slot.results, self._layouts, self._streams)
             slot.lend(raw)
-            for writer in writers:
-                self._runtime.streamWaitEvent(writer, computed.ptr)
             if timings is not None:
                 add_time(timings, "copy in", self._elapsed(before, after))
             return raw
@@ -200,14 +196,19 @@ class GpuExecutor:
             self._place(self._slot, frames)
 
     def _place(self, slot: Slot, frames: Sequence[Frame]) -> None:
-        slot.place(frames, self._settings, self._copier, self._streams)
+        slot.place(frames, self._settings, self._streams)
 
     def walk(self, timings: Timings | None = None) -> None:
-        """See `Executor.walk`. With `timings` the steps are launched one by one, not as a graph."""
+        """See `Executor.walk`."""
+        with self._scope:
+            self._walk(timings)
+            self._slot.results.computed.record(self._stream)
+
+    def _walk(self, timings: Timings | None) -> None:
+        """Put a walk on the stream; with `timings` step by step, not as a graph."""
         walk = self._slot.walk
         if timings is None:
-            with self._scope:
-                walk()
+            walk()
             return
         with self._device, self._stream:
             marks = [self._mark(timings)]
@@ -250,19 +251,18 @@ class GpuExecutor:
     def reserve(self, depth: int) -> None:
         """See `Executor.reserve`."""
         with self._device, self._stream:
-            while len(self._slots) < depth:
-                self._slots.append(self._make_slot())
+            self._slots += [self._make_slot() for _ in range(depth - len(self._slots))]
 
     def wait(self) -> None:
         """See `Executor.wait`."""
-        with self._device:
-            for stream in (self._streams.main, self._streams.into, self._streams.out):
-                stream.synchronize()
+        self._streams.synchronize()
 
     def close(self) -> None:
-        """See `Executor.close`; waits for what is under way."""
+        """See `Executor.close`; waits for what is under way, and results that are held move out."""
+        with self._device:
+            for slot in self._slots:
+                slot.vacate(self._stream)
         self.wait()
-        self._copier.close()
         for slot in self._slots:
             del slot.walk  # whose steps may hold the place, and so its memory
         self._slots.clear()

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from trtpatch.executors.capture import Walk
-from trtpatch.executors.copier import THREADS, Copier
-from trtpatch.executors.download import Blocks, DeviceRaw, Streams, copy_bytes
+from trtpatch.executors.copier import COPIER, THREADS, Job
+from trtpatch.executors.device_results import DeviceRaw
+from trtpatch.executors.memory import Blocks, Streams, copy_bytes, enough_memory, pinned
 from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 
@@ -36,7 +37,7 @@ class Slot:
     Attributes:
         address: of the frame table, the plan's `frame` region, in pinned host memory.
         views: typed arrays over it there, by the buffer's name.
-        table: where it goes on the GPU.
+        table: address of where it goes on the GPU.
         arrays: typed arrays on the GPU over every buffer of the plan, by its name.
         results: where the walk leaves them.
         walk: bound to these arrays.
@@ -49,7 +50,7 @@ class Slot:
         host_table: np.ndarray[Any, Any],
         views: Mapping[str, Any],
         arrays: Mapping[str, Any],
-        table: Any,
+        table: int,
         results: Blocks,
     ) -> None:
         import cupy
@@ -85,18 +86,13 @@ class Slot:
         self.results.readers.clear()
 
     def place(
-        self,
-        frames: Sequence[Frame],
-        settings: Mapping[str, float],
-        copier: Copier,
-        streams: Streams,
+        self, frames: Sequence[Frame], settings: Mapping[str, float], streams: Streams
     ) -> None:
         """Enter a batch in the table, and start the copies of the pictures in host memory.
 
         Args:
             frames: the batch.
             settings: runtime parameters, by the names of their buffers.
-            copier: shares out the copies from pageable memory.
             streams: the main one waits for the copies; the host waits only where they read the
                 caller's own pinned memory, which is the caller's again when this returns.
         """
@@ -108,62 +104,63 @@ class Slot:
             put_frames(self.views, frames)
             return
         rooms = [0 if frame.on_device else _room(frame) for frame in frames]
-        total = sum(rooms)
-        self._grow(total, streams)
+        self._grow(sum(rooms), streams)
         base = self._pixels.data.ptr
         places = [base + offset for offset in itertools.accumulate(rooms[:-1], initial=0)]
-        put_frames(
-            self.views,
-            [
-                frame._replace(address=place, pitch=frame.line_bytes) if room else frame
-                for frame, room, place in zip(frames, rooms, places, strict=True)
-            ],
-        )
-        most = max(_PART_BYTES, total // (_PARTS_A_THREAD * THREADS))
+        placed = [
+            frame._replace(address=place, pitch=frame.line_bytes) if room else frame
+            for frame, room, place in zip(frames, rooms, places, strict=True)
+        ]
+        put_frames(self.views, placed)
+        pairs = [(old, new) for old, new in zip(frames, placed, strict=True) if not old.on_device]
         lent = False
-        jobs: list[Callable[[], None]] = []
-        for frame, room, place in zip(frames, rooms, places, strict=True):
-            if room and frame.pitch == frame.line_bytes and _is_pinned(frame.address):
-                copy_bytes(place, frame.address, frame.lines * frame.line_bytes, streams.into)
-                lent = True
-            elif room:
-                jobs += self._parts(frame, place - base, most, streams.into)
         try:
-            copier.run(jobs)
+            lent = self._copy_in(pairs, streams.into)
         finally:
             self._copied.record(streams.into)
             streams.main.wait_event(self._copied)
         if lent:
             self._copied.synchronize()
 
-    def _parts(
-        self, frame: Frame, offset: int, most: int, stream: Any
-    ) -> Iterator[Callable[[], None]]:
+    def _copy_in(self, pairs: Sequence[tuple[Frame, Frame]], stream: Any) -> bool:
+        """Copy pictures to their places on the GPU.
+
+        Returns:
+            Whether a copy that is under way reads the caller's own memory.
+        """
+        total = sum(_room(picture) for picture, _ in pairs)
+        most = max(_PART_BYTES, total // (_PARTS_A_THREAD * THREADS))
+        lent, jobs = False, list[Job]()
+        for picture, place in pairs:
+            if picture.pitch == picture.line_bytes and _is_pinned(picture.address):
+                size = picture.lines * picture.line_bytes
+                copy_bytes(place.address, picture.address, size, stream)
+                lent = True
+            else:
+                jobs += self._parts(picture, place.address, most, stream)
+        COPIER.run(jobs)
+        return lent
+
+    def _parts(self, picture: Frame, place: int, most: int, stream: Any) -> Iterator[Job]:
         """What brings a picture through pinned memory to its place, some lines at a time."""
-        lines, line_bytes = frame.lines, frame.line_bytes
+        lines, line_bytes = picture.lines, picture.line_bytes
+        offset = place - self._pixels.data.ptr
         host = self._host[offset : offset + lines * line_bytes].reshape(lines, line_bytes)
-        pixels = frame.pixels.reshape(lines, line_bytes)
+        pixels = picture.pixels.reshape(lines, line_bytes)
         step = max(1, most // line_bytes)
         for first in range(0, lines, step):
             rows = slice(first, first + step)
-            target = self._pixels.data.ptr + offset + first * line_bytes
-            yield partial(_bring, pixels[rows], host[rows], target, stream)
+            yield partial(_bring, pixels[rows], host[rows], place + first * line_bytes, stream)
 
     def _grow(self, size: int, streams: Streams) -> None:
         import cupy
 
         if len(self._host) < size:
-            pixels = cupy.empty(size, np.uint8)
+            with streams.main, enough_memory(f"the pictures of a batch, {size} bytes"):
+                pixels = cupy.empty(size, np.uint8)
             # The pool may give memory that what is still on the stream writes to.
             streams.into.wait_event(streams.main.record())
             self._host, self._pixels = pinned(size), pixels
-
-
-def pinned(size: int) -> np.ndarray[Any, Any]:
-    """Page-locked host memory as an array of bytes."""
-    import cupy
-
-    return np.frombuffer(cupy.cuda.alloc_pinned_memory(size), np.uint8, size)
 
 
 def _bring(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from trtpatch.engines import Engine, HostEngine
+from trtpatch.engines import DeviceEngine, Engine, HostEngine
 from trtpatch.executors.begin import Piece
 from trtpatch.executors.capture import Call
 from trtpatch.executors.kernels import Kernels
@@ -16,11 +17,9 @@ from trtpatch.plan import EngineStep, PatchStep, Plan
 
 
 class Steps:
-    """The steps, with their kernels loaded."""
+    """The steps, with their kernels loaded; they run on CuPy's current stream."""
 
-    def __init__(
-        self, plan: Plan, engine: Engine | None, kernels: Kernels, cleared: Any, stream: Any
-    ) -> None:
+    def __init__(self, plan: Plan, engine: Engine | None, kernels: Kernels, cleared: Any) -> None:
         """Compile and load.
 
         Args:
@@ -28,7 +27,6 @@ class Steps:
             engine: for the engine's step.
             kernels: loads them on the GPU.
             cleared: the region that is zeroed as a whole; an array of bytes.
-            stream: on which everything runs.
 
         Raises:
             CompileError: a kernel does not compile, or does not fit the GPU.
@@ -36,7 +34,6 @@ class Steps:
         self._plan = plan
         self._engine = engine
         self._cleared = cleared
-        self._stream = stream
         self._begin = kernels.load_begin()
         self._kernels = [
             kernels.load(step) if isinstance(step, PatchStep) else None for step in plan.steps
@@ -57,7 +54,7 @@ class Steps:
         """The frame table, and what is to be zeroed."""
         cleared = (b for b in self._plan.buffers.values() if b.cleared and b.region != "cleared")
         return [
-            Piece(slot.table.ptr, self._plan.region_bytes("frame"), slot.address),
+            Piece(slot.table, self._plan.region_bytes("frame"), slot.address),
             Piece(self._cleared.data.ptr, self._plan.region_bytes("cleared")),
             *(Piece(slot.arrays[b.name].data.ptr, b.nbytes) for b in cleared),
         ]
@@ -68,16 +65,22 @@ class Steps:
         if engine.on_device:
             bound = {**step.inputs, **step.outputs}
             addresses = {name: slot.arrays[buffer].data.ptr for name, buffer in bound.items()}
-            run = partial(engine.enqueue, addresses, self._stream.ptr)
-            return Call(step.name, run, engine.obstacle)
+            return Call(step.name, partial(_enqueue, engine, addresses), engine.obstacle)
         obstacle = f"{engine.info.flavour} runs on the host"
-        return Call(step.name, lambda: self._run_on_host(engine, step, slot), obstacle)
+        return Call(step.name, lambda: _run_on_host(engine, step, slot), obstacle)
 
-    def _run_on_host(self, engine: HostEngine, step: EngineStep, slot: Slot) -> None:
-        inputs = step.inputs if engine.needs_inputs else {}
-        outputs = engine.run(
-            {name: slot.arrays[buffer].get(stream=self._stream) for name, buffer in inputs.items()}
-        )
-        for name, buffer in step.outputs.items():
-            slot.arrays[buffer].set(np.ascontiguousarray(outputs[name]), stream=self._stream)
-        self._stream.synchronize()
+
+def _enqueue(engine: DeviceEngine, addresses: Mapping[str, int]) -> None:
+    from cupy.cuda import get_current_stream
+
+    engine.enqueue(addresses, get_current_stream().ptr)
+
+
+def _run_on_host(engine: HostEngine, step: EngineStep, slot: Slot) -> None:
+    from cupy.cuda import get_current_stream
+
+    inputs = step.inputs if engine.needs_inputs else {}
+    outputs = engine.run({name: slot.arrays[buffer].get() for name, buffer in inputs.items()})
+    for name, buffer in step.outputs.items():
+        slot.arrays[buffer].set(np.ascontiguousarray(outputs[name]))
+    get_current_stream().synchronize()

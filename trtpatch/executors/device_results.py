@@ -1,4 +1,4 @@
-"""A batch's results in GPU memory of their own, and their way back to the host."""
+"""A batch's results in GPU memory, and their way back to the host."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from trtpatch.executors import Arrays
+from trtpatch.executors.capture import ONE_AT_A_TIME
+from trtpatch.executors.memory import Blocks, Streams, copy_bytes, enough_memory, stream_of
 from trtpatch.plan import Buffer, Plan, Region
 
 
@@ -32,41 +34,6 @@ class Layout:
         return {field: buffer.view(block) for field, buffer in self.fields.items()}
 
 
-@dataclass(frozen=True)
-class Streams:
-    """The streams of one executor.
-
-    Attributes:
-        device: their GPU.
-        main: on which walks run.
-        into, out: on which pictures come and results go.
-    """
-
-    device: Any
-    main: Any
-    into: Any
-    out: Any
-
-
-class Blocks:
-    """GPU memory with the results of one batch.
-
-    Attributes:
-        result, lazy: where the two regions begin.
-        computed: the event after which they are there.
-        readers: events after which they are not read any more.
-    """
-
-    def __init__(self, result: Any, lazy: Any) -> None:
-        """Take memory; the event belongs to the GPU that is current."""
-        import cupy
-
-        self.result = result
-        self.lazy = lazy
-        self.computed = cupy.cuda.Event(disable_timing=True)
-        self.readers: list[Any] = []
-
-
 class DeviceRaw:
     """See `Raw`. They lie in the batch's place until that is needed, then in their own memory."""
 
@@ -82,14 +49,14 @@ class DeviceRaw:
         self._lent = True
         self._layout, self._lazy_layout = layouts
         self._streams = streams
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may come back here in the middle
         self._downloaded: Any = None
         self._pinned: Any = None
         self._host: Arrays | None = None
 
     def move_out(self) -> None:
         """Have the results copied to memory of their own; a second time does nothing."""
-        with self._lock:
+        with self._lock, self._streams.device:
             if self._lent:
                 self._blocks = self._copied(self._streams.main)
                 self._lent = False
@@ -98,13 +65,15 @@ class DeviceRaw:
         """A copy, made on a stream, in memory that goes back to the pool in that stream's order."""
         import cupy
 
-        with self._streams.device, stream:
-            made = Blocks(cupy.cuda.alloc(self._layout.nbytes), None)
-            stream.wait_event(self._blocks.computed)
-            copy_bytes(made.result.ptr, self._blocks.result.ptr, self._layout.nbytes, stream)
+        size, lazy_size = self._layout.nbytes, self._lazy_layout.nbytes
+        with stream, enough_memory(f"a batch's results, {size + lazy_size} bytes"):
+            made = Blocks(cupy.cuda.alloc(size), None)
             if self._lazy_layout.fields:
-                made.lazy = cupy.cuda.alloc(self._lazy_layout.nbytes)
-                copy_bytes(made.lazy.ptr, self._blocks.lazy.ptr, self._lazy_layout.nbytes, stream)
+                made.lazy = cupy.cuda.alloc(lazy_size)
+            stream.wait_event(self._blocks.computed)
+            copy_bytes(made.result.ptr, self._blocks.result.ptr, size, stream)
+            if self._lazy_layout.fields:
+                copy_bytes(made.lazy.ptr, self._blocks.lazy.ptr, lazy_size, stream)
             made.computed.record(stream)
         return made
 
@@ -151,41 +120,14 @@ class DeviceRaw:
 
     def device(self, stream: int | None) -> Mapping[str, Any]:
         """See `Raw.device`."""
-        with self._lock:
-            made = self._copied(_callers(stream))
+        with self._lock, self._streams.device:
+            made = self._copied(stream_of(stream))
             if self._lent:
                 self._blocks.readers.append(made.computed)
             else:  # the memory that was copied goes back in the main stream's order
-                self._streams.main.wait_event(made.computed)
+                with ONE_AT_A_TIME:  # that stream may be capturing
+                    self._streams.main.wait_event(made.computed)
         return {**_views(self._layout, made.result), **_views(self._lazy_layout, made.lazy)}
-
-
-def copy_bytes(target: int, source: int, size: int, stream: Any) -> None:
-    """Start a copy between addresses, in whatever memory they are."""
-    from cupy.cuda import runtime
-
-    runtime.memcpyAsync(target, source, size, runtime.memcpyDefault, stream.ptr)
-
-
-class _Handle:
-    """A stream by its handle, as the CUDA stream protocol has it."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._handle
-
-
-def _callers(handle: int | None) -> Any:
-    """The caller's stream as CuPy's; its current one where there is no handle."""
-    from cupy.cuda import ExternalStream, Stream, get_current_stream
-
-    if handle is None:
-        return get_current_stream()
-    if hasattr(Stream, "from_external"):
-        return Stream.from_external(_Handle(handle))
-    return ExternalStream(handle)  # CuPy 13
 
 
 def _views(layout: Layout, block: Any) -> dict[str, Any]:
