@@ -20,8 +20,8 @@ def _processors() -> int:
         return os.cpu_count() or 1
 
 
-THREADS = min(8, _processors())
-"""With the caller's: more would wait for memory."""
+THREADS = min(4, _processors())
+"""With the caller's: more would wait for memory and for each other (`benchmarks/copies.py`)."""
 
 
 class Copier:

@@ -30,8 +30,15 @@ class Layout:
         return cls(fields, plan.region_bytes(region))
 
     def views(self, block: Any) -> dict[str, Any]:
-        """A typed array over each field of a block of bytes."""
+        """A typed array over each field of a block of bytes on the GPU."""
         return {field: buffer.view(block) for field, buffer in self.fields.items()}
+
+    def host_views(self, block: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """The same over bytes on the host."""
+        return {
+            field: np.ndarray(buffer.shape, buffer.dtype, block, buffer.offset)
+            for field, buffer in self.fields.items()
+        }
 
 
 class DeviceRaw:
@@ -104,8 +111,8 @@ class DeviceRaw:
                 self._downloaded.synchronize()
                 if self._downloaded in self._blocks.readers:
                     self._blocks.readers.remove(self._downloaded)
-                pinned = np.frombuffer(self._pinned, np.uint8, self._layout.nbytes)
-                self._host = self._layout.views(pinned.copy())
+                block = np.frombuffer(self._pinned, np.uint8, self._layout.nbytes).copy()
+                self._host = self._layout.host_views(block)
                 self._pinned = None
             return self._host
 

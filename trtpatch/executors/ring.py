@@ -23,7 +23,8 @@ from trtpatch.executors.walker import put_frames
 from trtpatch.frame import Frame
 
 _ALIGNMENT = 256
-_PART_BYTES = 1 << 20
+_PART_BYTES = 3 << 19
+"""Larger parts begin to arrive too late, smaller ones cost more than they bring."""
 _PARTS_A_THREAD = 4
 """Enough for a thread that is late; more would only cost."""
 _PINNED = 1  # cudaMemoryTypeHost: what pointerGetAttributes says of page-locked host memory
@@ -112,7 +113,7 @@ class Slot:
             for frame, room, place in zip(frames, rooms, places, strict=True)
         ]
         put_frames(self.views, placed)
-        pairs = [(old, new) for old, new in zip(frames, placed, strict=True) if not old.on_device]
+        pairs = [pair for *pair, room in zip(frames, placed, rooms, strict=True) if room]
         lent = False
         try:
             lent = self._copy_in(pairs, streams.into)
@@ -122,8 +123,12 @@ class Slot:
         if lent:
             self._copied.synchronize()
 
-    def _copy_in(self, pairs: Sequence[tuple[Frame, Frame]], stream: Any) -> bool:
+    def _copy_in(self, pairs: Sequence[Sequence[Frame]], stream: Any) -> bool:
         """Copy pictures to their places on the GPU.
+
+        Args:
+            pairs: a picture, and where it is to be.
+            stream: for the copies to the GPU.
 
         Returns:
             Whether a copy that is under way reads the caller's own memory.
