@@ -68,6 +68,7 @@ def main() -> None:
                 "objects": objects,
             }
             print(results, flush=True)
+            measure.save("life", results, arguments.out)  # the rest takes longer
         path = pipeline_file(scratch, arguments.small or arguments.model)
         for _ in range(5):
             trtpatch.load(path).close()

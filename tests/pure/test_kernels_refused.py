@@ -14,7 +14,7 @@ MEMORY = "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
 @pytest.mark.parametrize(
     ("compiler", "error", "remedy"),
     [
-        ("NVRTC 13.5.37", NO_BINARY, "pip install 'trtpatch[cu12]'"),
+        ("NVRTC 13.5.37", NO_BINARY, "pip install cupy-cuda12x"),
         ("NVRTC 12.9.86", NO_BINARY, "Run 'trtpatch cache clear', or make the bundle again"),
         ("NVRTC 12.9.86", "CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid", "clear"),
         ("NVRTC 12.9.86", MEMORY, f"{MEMORY}."),

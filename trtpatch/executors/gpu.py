@@ -28,6 +28,7 @@ from trtpatch.executors.kernels import Kernels
 from trtpatch.executors.memory import Blocks, Streams, enough_memory, pinned
 from trtpatch.executors.ring import Slot
 from trtpatch.executors.steps import Steps
+from trtpatch.extras import install
 from trtpatch.frame import Frame
 from trtpatch.plan import ALIGNMENT, BATCH_REGIONS, REGIONS, Plan, Region
 
@@ -286,7 +287,7 @@ def _count_gpus() -> int:
         import cupy
     except ImportError as error:
         raise EngineError(
-            "executor 'gpu' needs CuPy: pip install 'trtpatch[cu13]' (or cu12, as the driver"
-            f" allows). {type(error).__name__}: {error}"
+            f"executor 'gpu' needs CuPy: {install('cu13')}; for CUDA 12, {install('cu12')}."
+            f" {type(error).__name__}: {error}"
         ) from None
     return int(cupy.cuda.runtime.getDeviceCount())

@@ -11,6 +11,7 @@ from trtpatch.compiler import nvrtc
 from trtpatch.compiler.compile import Compile, Cubin
 from trtpatch.errors import CompileError
 from trtpatch.executors.begin import Piece, begin_unit, launches
+from trtpatch.extras import install
 from trtpatch.plan import PatchStep
 from trtpatch.unit import Unit, make_unit, pack
 
@@ -122,7 +123,7 @@ def refusal(cubin: Cubin, error: str, *, serves: int, majors: Mapping[int, str])
     made = re.search(r"\d+", cubin.compiler)
     remedy = ""
     if made and int(made[0]) > major:
-        remedy = f" Install a newer driver, or pip install 'trtpatch[cu{major}]'"
+        remedy = f" Install a newer driver, or {install('cu13' if major >= 13 else 'cu12')}"
     elif any(word in error for word in _UNUSABLE):
         remedy = " Run 'trtpatch cache clear', or make the bundle again"
     loaded = " and ".join(f"{number} ({file})" for number, file in sorted(majors.items()))
