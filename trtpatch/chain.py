@@ -11,6 +11,7 @@ from trtpatch.engines import EngineInfo, Tensor
 from trtpatch.errors import MatchError, TrtpatchError
 from trtpatch.match import Match, all_fitting, fit, match, match_chain, model_sizes
 from trtpatch.mismatch import why_not
+from trtpatch.modelshape import ModelShapes
 from trtpatch.params import check_params, check_rule_params
 from trtpatch.pipelinefile import blamed, registry_hint
 from trtpatch.plan import Plan
@@ -20,6 +21,9 @@ from trtpatch.spec.patch import ParamValue
 from trtpatch.spec.pipeline import PipelineSpec
 from trtpatch.spec.registry import ENGINE
 from trtpatch.spec.yamlfile import Document
+
+_LONGEST_TRIED = 16
+"""Entries of a chain in whose places other patches are tried."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,8 @@ def _instead(spec: PipelineSpec, document: Document, catalog: Catalog, info: Eng
         for one in fitting
         if one.rule is not None and one.chain != chain
     ]
-    for index, name in enumerate(chain):
+    batch = ModelShapes(info, batch=None, rectangular=False).largest.batch
+    for index, name in enumerate(chain if len(chain) <= _LONGEST_TRIED else ()):
         if name not in catalog.names:
             continue
         would = []
@@ -185,7 +190,7 @@ def _instead(spec: PipelineSpec, document: Document, catalog: Catalog, info: Eng
                 names = (*chain[:index], other, *chain[index + 1 :])
                 params = {one: values for one, values in spec.params.items() if one in names}
                 changed = spec.model_copy(update={"chain": names, "params": params, "bind": {}})
-                Chain._find(changed, document, catalog, info)._bind(info, info.inputs[0].shape[0])
+                Chain._find(changed, document, catalog, info)._bind(info, batch)
                 would.append(other)
         if would:
             lines.append(f"\nIn the place of {name} these would fit: {', '.join(would)}")

@@ -12,19 +12,27 @@ from trtpatch.errors import MatchError
 from trtpatch.loaded import Loaded
 
 
-def refused(folder: Path, decode: str, *shape: int, size: int = 416) -> str:
+def refused(
+    folder: Path,
+    decode: str,
+    *shape: int,
+    size: int = 416,
+    before: tuple[Tensor, ...] = (),
+    more: int = 0,
+) -> str:
     info = EngineInfo(
         kind="ort",
         path="model.onnx",
         flavour="onnxruntime",
         version="1.0",
-        inputs=(Tensor("images", "float32", (1, 3, size, size)),),
+        inputs=(*before, Tensor("images", "float32", (1, 3, size, size))),
         outputs=(Tensor("output", "float32", shape),),
     )
     frame = RecordedFrame({"output": np.zeros(shape, np.float32)}, np.array([[size, size]], "i4"))
     save_recording(folder / "model.npz", info=info, frames=[frame])
     path = folder / "p.yaml"
-    path.write_text(f"engine: model.npz\nchain: [resize_letterbox, engine, {decode}, select_nms]\n")
+    chain = ", ".join(["resize_letterbox", "engine", decode, "select_nms", *["select_nms"] * more])
+    path.write_text(f"engine: model.npz\nchain: [{chain}]\n")
     with pytest.raises(MatchError) as caught:
         Loaded(path, executor="cpu")
     return str(caught.value)
@@ -63,3 +71,14 @@ def test_a_rule_need_not_name_the_inputs(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("engine: tiny.npz\nregistry: registry.yaml\n")
     loaded = Loaded(tmp_path / "p.yaml", executor="cpu")
     assert loaded.match.inputs == {"image": ("images",)}
+
+
+def test_an_input_without_axes_does_not_say_the_batch(tmp_path: Path) -> None:
+    scalar = Tensor("scale", "float32", ())
+    message = refused(tmp_path, "decode_yolov8", 1, 3549, 85, before=(scalar,))
+    assert "input scale float32 [] is written by no patch before it" in message
+
+
+def test_in_a_long_chain_none_is_tried(tmp_path: Path) -> None:
+    message = refused(tmp_path, "decode_yolov8", 1, 3549, 85, more=3000)
+    assert "In the place of" not in message
