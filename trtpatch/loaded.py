@@ -111,10 +111,11 @@ class Loaded:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """Files that were read, and folders of patches."""
+        """Files that were read, and folders of patches; not the engine, which stays open."""
         folder = self.path.parent
+        own = [self.path] if self.document.values else []
         labels = [folder / self.spec.labels] if isinstance(self.spec.labels, str) else []
-        return (self.path, *labels, *self.catalog.sources)
+        return (*own, *labels, *self.catalog.sources)
 
     @property
     def bundle(self) -> Bundle | None:

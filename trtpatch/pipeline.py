@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trtpatch.engines.recorded import RecordedEngine
 from trtpatch.errors import InputError
 from trtpatch.executors import Timings
 from trtpatch.frame import as_frames
@@ -121,19 +122,23 @@ class Pipeline:
 
         Returns:
             An iterator, one result a picture, in order. It may be closed early. Where a picture
-            cannot be used, its turn raises what a call would, and the next `next` goes on.
+            cannot be used, its turn raises what a call would, and the next `next` goes on; but not
+            where outputs are played back, which would go to the wrong pictures then.
 
         Raises:
-            InputError: `depth` is less than 1, or `images` is a path.
+            InputError: `depth` is no whole number from 1, or `images` is one picture.
         """
-        if depth < 1:
-            raise InputError(f"depth: expected 1 or more batches under way, found {depth}")
-        if isinstance(images, (str, os.PathLike)):
-            raise InputError(f"expected pictures one after another, such as a list, found {images}")
+        if not isinstance(depth, int) or depth < 1:
+            raise InputError(f"depth: expected 1 or more batches under way, found {depth!r}")
+        single = isinstance(images, (str, os.PathLike)) or getattr(images, "ndim", 4) < 4
+        if single or not isinstance(images, Iterable):
+            what = images if isinstance(images, (str, os.PathLike)) else type(images).__name__
+            raise InputError(f"expected pictures one after another, such as a list, found {what}")
         with self._lock:
             self._ready.reserve(depth)
         start = partial(self, size=size)
-        return Stream(images, start, batch=self.plan.batch, depth=depth)
+        goes_on = not isinstance(self._loaded.engine, RecordedEngine)
+        return Stream(images, start, batch=self.plan.batch, depth=depth, goes_on=goes_on)
 
     def set(self, /, **params: float) -> None:
         """Change runtime parameters from the next call on.

@@ -65,11 +65,9 @@ def registry_hint(
         find(Catalog([folder / name for name in (*spec.registry, REGISTRY)]))
     except TrtpatchError:
         return ""
-    names = ", ".join((*spec.registry, REGISTRY))
-    return (
-        f" {REGISTRY} beside {Path(document.file).name} has what is missing: write 'registry:"
-        f" [{names}]' in the pipeline file"
-    )
+    names, name = ", ".join((*spec.registry, REGISTRY)), Path(document.file).name
+    into = "in the pipeline file" if document.values else f"and 'engine: {name}' in a pipeline file"
+    return f"\n{REGISTRY} beside {name} has what is missing: write 'registry: [{names}]' {into}"
 
 
 @contextmanager

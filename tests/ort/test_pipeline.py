@@ -11,8 +11,11 @@ import pytest
 from PIL import Image
 
 import trtpatch
+from tests.command import invoke
 from tests.tiny_model import save_tiny
 from trtpatch.errors import EngineError, InputError, MatchError
+from trtpatch.executors import Raw
+from trtpatch.results import Results
 
 EXECUTORS = ["cpu", "host"]
 
@@ -114,6 +117,42 @@ def test_a_camera_that_fails_is_told_after_what_it_gave(pipeline: trtpatch.Pipel
     assert not list(results)
 
 
+def test_a_stream_of_recorded_outputs_ends_where_a_picture_is_missing(tmp_path: Path) -> None:
+    """The outputs after it would go to the wrong pictures."""
+    paths = [str(tmp_path / f"{index}.png") for index in range(4)]
+    for index, path in enumerate(paths):
+        Image.fromarray(picture(index)).save(path)
+    file = pipeline_file(tmp_path, batch=1)
+    recording = tmp_path / "tiny.npz"
+    invoke("record", str(file), *paths, "-o", str(recording), "--executor", "cpu")
+    with trtpatch.load(file, executor="cpu") as plain:
+        expected = as_lists(plain(paths[0])[0])
+    with trtpatch.load(recording, executor="cpu") as played:
+        results = played.stream([paths[0], "no.png", *paths[2:]])
+        assert as_lists(next(results)) == expected
+        with pytest.raises(InputError, match=r"no\.png: no such file"):
+            next(results)
+        assert not list(results)
+
+
+def test_each_picture_of_a_batch_has_its_turn_where_results_fail(
+    pipeline: trtpatch.Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Results._result
+
+    def fails_at_97(self: Results, raw: Raw, row: int, size: tuple[int, int]) -> object:
+        if size[0] == 97:
+            raise MemoryError("none left")
+        return made(self, raw, row, size)
+
+    monkeypatch.setattr(Results, "_result", fails_at_97)
+    results = pipeline.stream([picture(i, 96 + i) for i in range(6)])
+    for _ in range(2):  # that of 97 px is in the first batch of two
+        with pytest.raises(MemoryError):
+            next(results)
+    assert [found.height for found in results] == [98, 99, 100, 101]
+
+
 def test_a_pipeline_says_what_it_is(pipeline: trtpatch.Pipeline) -> None:
     (line,) = repr(pipeline).splitlines()
     for part in ("pipeline.yaml", "onnxruntime", ".onnx", "rule ", f"executor {pipeline.executor}"):
@@ -123,6 +162,13 @@ def test_a_pipeline_says_what_it_is(pipeline: trtpatch.Pipeline) -> None:
 def test_depth_is_one_or_more(pipeline: trtpatch.Pipeline) -> None:
     with pytest.raises(InputError, match="depth: expected 1 or more"):
         pipeline.stream([], depth=0)
+    for depth in ("a", None, 1.5):
+        with pytest.raises(InputError, match="depth: expected 1 or more"):
+            pipeline.stream([], depth=depth)
+    with pytest.raises(InputError, match="such as a list, found ndarray"):
+        pipeline.stream(picture(0))
+    with pytest.raises(InputError, match="such as a list, found int"):
+        pipeline.stream(5)
     with pytest.raises(InputError, match=r"one after another, such as a list, found video\.mp4"):
         pipeline.stream("video.mp4")
 
