@@ -91,6 +91,10 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
             f"{name!r} is no name for a patch: expected small letters, digits and _, such as"
             f" {kind}_mine; the kernel has this name too"
         )
+    try:
+        str(patches).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(patches)!r} is no name for a folder: not UTF-8") from None
     models = _models()
     if kind not in models:
         raise InputError(
@@ -108,7 +112,8 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
     try:
         files = _copy(models[kind], folder)
         if new:
-            line = f"patches: [{patches.absolute().name}] # folders of patches, beside this file\n"
+            named = yamlfile.written([patches.absolute().name])
+            line = f"patches: {named} # folders of patches, beside this file\n"
             registry.write_text(line, encoding="utf-8")
     except OSError as error:
         raise InputError(
@@ -144,4 +149,4 @@ def _missing_line(registry: Path, patches: Path) -> str:
     named = [realpath(registry.parent / one) for one in spec.patches]
     if realpath(patches) in named:
         return ""
-    return f"patches: [{', '.join([*spec.patches, patches.absolute().name])}]"
+    return f"patches: {yamlfile.written([*spec.patches, patches.absolute().name])}"

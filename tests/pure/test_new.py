@@ -84,6 +84,22 @@ def test_a_registry_that_is_there_is_left_alone() -> None:
     assert "write there" not in invoke("new", "decode_more", "--kind", "decode").stdout
 
 
+@pytest.mark.parametrize("folder", ["x, y", "x: y", "#h", "[", "123", "null", "ä 'b'"])
+def test_a_registry_can_be_read_whatever_the_folder_is_called(folder: str) -> None:
+    invoke("new", "decode_mine", "--kind", "decode", f"--dir={folder}")
+    assert Catalog([Path("registry.yaml")]).patch("decode_mine").folder.parent.name == folder
+    said = invoke("new", "decode_more", "--kind", "decode", "--dir=more").stdout
+    line = said.split("write there: ")[1].splitlines()[0]
+    Path("registry.yaml").write_text(line)
+    Catalog([Path("registry.yaml")]).patch("decode_more")
+
+
+def test_a_folder_whose_name_is_not_utf8() -> None:
+    said = invoke("new", "mine", "--kind", "decode", "--dir", "\udcff\udcfe", code=2).stderr
+    assert said == "error: '\\udcff\\udcfe' is no name for a folder: not UTF-8\n"
+    assert not list(Path().iterdir())
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [

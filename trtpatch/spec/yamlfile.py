@@ -100,8 +100,8 @@ def parse(text: str, *, file: str) -> Document:
     return Document(file, data, reader.values, reader.keys)
 
 
-def written(value: dict[str, Any]) -> str:
-    """A mapping in one line, as it can be pasted into a file behind `key: `."""
+def written(value: dict[str, Any] | list[str]) -> str:
+    """A mapping or a list in one line, as it can be pasted into a file behind `key: `."""
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1 << 30)
     return str(text).strip()
 
