@@ -20,6 +20,19 @@ from trtpatch.spec.validate import nearest, validate
 _FILES = ("patch.yaml", "kernel.cu", "reference.py", "cases.py", "README.md")
 _INCLUDE = re.compile(r'^#include "(?:\.\./)?(\w+\.cuh)"', re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_TAKEN = re.compile(
+    r"""alignas|alignof|and_eq|asm|auto|bitand|bitor|bool|case|catch|char|compl|concept|const
+    |const_cast|consteval|constexpr|constinit|co_await|co_return|co_yield|decltype|default|delete|do
+    |double|dynamic_cast|enum|explicit|export|extern|false|float|friend|goto|inline|int|long|main
+    |mutable|namespace|new|noexcept|not_eq|nullptr|operator|or_eq|private|protected|public|register
+    |reinterpret_cast|requires|short|signed|sizeof|static|static_assert|static_cast|struct|switch
+    |template|this|thread_local|throw|true|typedef|typeid|typename|union|unsigned|using|virtual|void
+    |volatile|wchar_t|xor|xor_eq
+    |(u?(char|short|int|long|longlong)|float|double)[1-4]|dim3
+    |f?abs|f?max|f?min|ceil|cos|exp|floor|log|pow|round|sin|sqrt|tan|trunc""",
+    re.VERBOSE,
+)
+"""Names that CUDA C++ has a meaning for, besides the words of Python."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,11 @@ def make_patch(name: str, *, kind: str, patches: Path) -> Made:
         raise InputError(
             f"{name!r} is no name for a patch: expected small letters, digits and _, such as"
             f" {kind}_mine; the kernel has this name too"
+        )
+    if _TAKEN.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no name for a patch: the kernel has this name too, and CUDA C++ has"
+            f" another meaning for it; {kind}_{name} would do"
         )
     try:
         str(patches).encode()

@@ -130,6 +130,13 @@ def test_what_is_no_name(name: str) -> None:
     assert "is no name for a patch" in invoke("new", name, "--kind", "decode", code=2).output
 
 
+@pytest.mark.parametrize("name", ["int", "namespace", "float", "float4", "dim3", "main", "exp"])
+def test_what_means_something_else_in_cuda(name: str) -> None:
+    said = invoke("new", name, "--kind", "decode", code=2).output
+    assert "CUDA C++ has another meaning for it; decode_" in said
+    assert not list(Path().iterdir())
+
+
 def test_a_folder_that_is_a_link_to_itself() -> None:
     Path("registry.yaml").write_text("patches: [own]\n")
     Path("loop").symlink_to("loop")
