@@ -76,3 +76,10 @@ def test_score_thresholds_have_a_range():
     found = [one["score_threshold"] for one in params if "score_threshold" in one]
     assert len(found) > 10
     assert {(spec.min, spec.max) for spec in found} == {(0.0, 1.0)}
+
+
+@pytest.mark.parametrize(("model", "side"), [((32, 64), "H"), ((64, 32), "W")])
+def test_cells_that_are_larger_than_the_picture(model, side):
+    (case,) = (case for case in load_cases(read("points_yolo")) if case.name == "raw")
+    message = refused("points_yolo", case.inputs, {"V": 3, "strides": [16, 48]}, model)
+    assert f"'strides <= model_{side}' does not hold" in message
