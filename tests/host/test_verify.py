@@ -78,8 +78,13 @@ def test_a_new_patch_of_each_kind_verifies_at_once(
             "args.candidates_nans[args.N] = 1;\n    const bool above",
             "writes out of bounds, 0 bytes behind the end of candidates_nans; --sanitize says",
         ),
+        (
+            "const bool above",
+            "args.candidates_nans[-1] = 1;\n    const bool above",
+            "writes out of bounds, 0 bytes before the beginning of candidates_nans; --sanitize",
+        ),
     ],
-    ids=["value", "integer", "compile", "order", "crash", "one too far"],
+    ids=["value", "integer", "compile", "order", "crash", "one too far", "one too early"],
 )
 def test_a_wrong_kernel(old: str, new: str, message: str, folder: Path, cubins: Cubins) -> None:
     edit(folder / "kernel.cu", old, new)
@@ -184,7 +189,9 @@ def test_the_command_says_it_as_a_table_as_json_and_as_junit(
     assert "7 passed, 0 failed, 7 skipped" in table
     assert "skipped 7 on gpu: no GPU" in table
     assert table.count("decode_example") == 1
-    assert "not looked for: races, and reads out of bounds (--sanitize)" in table
+    assert (
+        "not looked for: races, reads out of bounds, and writes far outside (--sanitize)" in table
+    )
     root = ElementTree.parse(tmp_path / "good.xml").getroot()
     assert [suite.get("name") for suite in root] == [
         "decode_example on host",

@@ -193,7 +193,9 @@ def _show(outcomes: Sequence[Outcome], *, sanitized: bool) -> None:
     totals = [sum(getattr(row, what) for row in rows) for what in ("passed", "failed", "skipped")]
     click.echo("{} passed, {} failed, {} skipped".format(*totals))
     if ran and not sanitized:
-        click.echo("not looked for: races, and reads out of bounds (--sanitize)")
+        click.echo(
+            "not looked for: races, reads out of bounds, and writes far outside (--sanitize)"
+        )
 
 
 def _show_faults(failed: Sequence[Outcome]) -> None:

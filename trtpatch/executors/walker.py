@@ -15,6 +15,8 @@ from trtpatch.frame import Frame
 from trtpatch.plan import ALIGNMENT, Buffer, EngineStep, PatchStep, Plan, Step
 from trtpatch.spec.ports import PORTS
 
+_Guards = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
 
 class HostRaw:
     """A batch's results in host memory."""
@@ -44,7 +46,7 @@ class HostWalker:
 
     Attributes:
         arrays: by the buffer's name.
-        guards: the bytes behind each of them, which nothing should touch.
+        guards: the bytes before and behind each of them, which nothing should touch.
     """
 
     name = ""
@@ -54,7 +56,7 @@ class HostWalker:
         self.plan = plan
         self.engine = engine
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
-        self.guards: dict[str, np.ndarray[Any, Any]] = {}
+        self.guards: dict[str, _Guards] = {}
         for name, buffer in plan.buffers.items():
             self.arrays[name], self.guards[name] = _allocate(buffer)
         self.frames: Sequence[Frame] = ()
@@ -135,18 +137,19 @@ class HostWalker:
         self.guards.clear()
 
 
-def _allocate(buffer: Buffer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU; and a guard."""
+def _allocate(buffer: Buffer) -> tuple[np.ndarray[Any, Any], _Guards]:
+    """Zeros, which begin as far past a multiple of `ALIGNMENT` bytes as on a GPU; and guards."""
     try:
-        room = np.zeros(buffer.nbytes + 3 * ALIGNMENT, np.uint8)
+        room = np.zeros(buffer.nbytes + 4 * ALIGNMENT, np.uint8)
     except (MemoryError, ValueError) as error:  # ValueError: more than any array may have
         raise MatchError(
             f"buffer {buffer.name} {buffer.dtype} {list(buffer.shape)} takes {buffer.nbytes} bytes,"
             f" for which there is no memory: {error}"
         ) from None
-    start = -room.ctypes.data % ALIGNMENT + buffer.offset % ALIGNMENT
+    start = ALIGNMENT + -room.ctypes.data % ALIGNMENT + buffer.offset % ALIGNMENT
     end = start + buffer.nbytes
-    return room[start:end].view(buffer.dtype).reshape(buffer.shape), room[end : end + ALIGNMENT]
+    array = room[start:end].view(buffer.dtype).reshape(buffer.shape)
+    return array, (room[start - ALIGNMENT : start], room[end : end + ALIGNMENT])
 
 
 def put_frames(arrays: Mapping[str, np.ndarray[Any, Any]], frames: Sequence[Frame]) -> None:

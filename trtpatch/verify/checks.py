@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from trtpatch import executors
 from trtpatch.catalog import Patch
 from trtpatch.compiler.cubins import Cubins
 from trtpatch.errors import CompileError, TrtpatchError
-from trtpatch.plan import Plan
+from trtpatch.plan import ALIGNMENT, Plan
 from trtpatch.verify.cases import POISON, Array, Case, fill, read_outputs
 from trtpatch.verify.comparison import Difference, compare, in_order, other_bits
 from trtpatch.verify.host_sanitizer import sanitize_case
@@ -134,11 +135,11 @@ def _on_host(check: Check, cubins: Cubins) -> Outcome:
 
     expected, faults = _reference(check)
     with closing(HostExecutor(check.plan, None, cubins=cubins)) as walker:
-        for guard in walker.guards.values():
+        for guard in chain(*walker.guards.values()):
             guard[...] = POISON
         first = _run(walker, check, _POISONS[0])
         differences = compare(check.patch, first, expected)
-        faults += [*_past_the_end(walker, check.plan), *_again(walker, check, first)]
+        faults += [*_outside(walker, check.plan), *_again(walker, check, first)]
         for walker.seed in range(1, check.shuffles + 1):
             if faults:
                 break
@@ -181,12 +182,16 @@ def _run(walker: executors.Executor, check: Check, poison: int) -> dict[str, Arr
     return in_order(read_outputs(walker, check.plan))
 
 
-def _past_the_end(walker: HostExecutor, plan: Plan) -> Iterator[str]:
+def _outside(walker: HostExecutor, plan: Plan) -> Iterator[str]:
     for tensor in (tensor for step in plan.patch_steps for tensor in step.tensors):
         for name in tensor.buffers:
-            touched = np.flatnonzero(walker.guards[name] != POISON)
-            if touched.size:
-                where = f"{touched[0]} bytes behind the end of {tensor.name}"
+            before, behind = (np.flatnonzero(guard != POISON) for guard in walker.guards[name])
+            places = [
+                f"{ALIGNMENT - 1 - at} bytes before the beginning of {tensor.name}"
+                for at in before[-1:]
+            ]
+            places += [f"{at} bytes behind the end of {tensor.name}" for at in behind[:1]]
+            for where in places:
                 yield f"writes out of bounds, {where}; --sanitize says on which line"
 
 
