@@ -83,6 +83,11 @@ def test_a_file_of_a_few_bytes_is_no_engine(tmp_path, size):
 def test_missing_empty_and_unreadable(tmp_path):
     with pytest.raises(EngineError, match="no such file"):
         read_file(tmp_path / "absent.onnx")
+    (tmp_path / "link.onnx").symlink_to("nowhere.onnx")
+    with pytest.raises(EngineError, match="link.onnx: a link to nowhere.onnx, where no file is$"):
+        read_file(tmp_path / "link.onnx")
+    with pytest.raises(EngineError, match="links.onnx: no such file$"):
+        read_file(tmp_path / "links.onnx")
     with pytest.raises(EngineError, match="a folder"):
         read_file(tmp_path)
     (tmp_path / "empty.onnx").touch()

@@ -50,6 +50,8 @@ def read_file(path: Path, *, most_bytes: int = -1) -> bytes:
     except FileNotFoundError:
         from trtpatch.spec.validate import nearest
 
+        if path.is_symlink():
+            raise EngineError(f"{path}: a link to {path.readlink()}, where no file is") from None
         near = nearest(path.name, siblings(path))
         raise EngineError(f"{path}: no such file{near and '.'}{near}") from None
     except IsADirectoryError:
@@ -62,9 +64,10 @@ def read_file(path: Path, *, most_bytes: int = -1) -> bytes:
 
 
 def siblings(path: Path) -> list[str]:
-    """Names in a file's folder that end as it does."""
+    """Names of files in a file's folder that end as it does."""
     try:
-        return sorted(one.name for one in path.parent.iterdir() if one.suffix == path.suffix)
+        near = [one for one in path.parent.iterdir() if one.suffix == path.suffix]
+        return sorted(one.name for one in near if one.exists())
     except OSError:
         return []
 
