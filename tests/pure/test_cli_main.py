@@ -201,6 +201,8 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
         ("record p.yaml a.jpg -o --executor", "--output takes a path; found '--executor'"),
         ("verify --junit --json", "--junit takes a path; found '--json'"),
         ("new mine --kind decode --dir --debug", "--dir takes a path; found '--debug'"),
+        ("new mine --kind --dir x", "--kind takes a kind of patches; found '--dir'"),
+        ("run p.yaml a.jpg --set --json", "--set takes a name and a number; found '--json'"),
         ("patches --registry --rules", "--registry takes a path; found '--rules'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The type of options that take a path, so that one option does not swallow the next."""
+"""Types of options that take a path or a word, so that one option does not swallow the next."""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ class File(click.Path):
                 f" name is './{text}'",
                 ctx,
             )
+        return super().convert(value, param, ctx)
+
+
+class Word(click.types.StringParamType):
+    """A text; what begins with `-` is taken for an option."""
+
+    def __init__(self, wanted: str) -> None:
+        """Say in `wanted` what the option takes."""
+        self._wanted = wanted
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text, or a usage error."""
+        if param is not None and str(value).startswith("-"):
+            option = max(param.opts, key=len)
+            raise click.UsageError(f"{option} takes {self._wanted}; found {value!r}", ctx)
         return super().convert(value, param, ctx)
 
 

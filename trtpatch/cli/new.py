@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from trtpatch.cli.files import File
+from trtpatch.cli.files import File, Word
 
 
 @click.command()
 @click.argument("name")
 @click.option(
     "--kind",
+    type=Word("a kind of patches"),
     required=True,
     help="What it is to stand in for, such as decode; a word that is no kind lists them.",
 )

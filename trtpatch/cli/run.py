@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtpatch.cli.files import PRINTABLE, File
+from trtpatch.cli.files import PRINTABLE, File, Word
 
 if TYPE_CHECKING:
     from trtpatch.cli.results import Output
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--set",
     "settings",
+    type=Word("a name and a number"),
     metavar="NAME=VALUE",
     multiple=True,
     help="Change a runtime parameter, such as score_threshold=0.4.",
