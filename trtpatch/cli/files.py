@@ -18,13 +18,9 @@ class File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path, or a usage error."""
-        text = str(value)
-        if param is not None and text.startswith("-") and text != "-":
-            raise click.UsageError(
-                f"{max(param.opts, key=len)} takes {self._wanted}; found {text!r}. A file of that"
-                f" name is './{text}'",
-                ctx,
-            )
+        if str(value) != "-":
+            remedy = f". A file of that name is './{value}'"
+            _refuse_option(value, self._wanted, param, ctx, remedy=remedy)
         return super().convert(value, param, ctx)
 
 
@@ -37,10 +33,21 @@ class Word(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The text, or a usage error."""
-        if param is not None and str(value).startswith("-"):
-            option = max(param.opts, key=len)
-            raise click.UsageError(f"{option} takes {self._wanted}; found {value!r}", ctx)
+        _refuse_option(value, self._wanted, param, ctx)
         return super().convert(value, param, ctx)
+
+
+def _refuse_option(
+    value: Any,
+    wanted: str,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+    *,
+    remedy: str = "",
+) -> None:
+    if param is not None and str(value).startswith("-"):
+        option = max(param.opts, key=len)
+        raise click.UsageError(f"{option} takes {wanted}; found {str(value)!r}{remedy}", ctx)
 
 
 PRINTABLE = File(str, wanted="a file, or - to print")
