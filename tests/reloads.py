@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.tiny_model import picture, save_tiny
 from trtpatch.pipeline import Pipeline
 
@@ -112,3 +114,26 @@ def edit(file: Path, old: str, new: str) -> None:
 def best(pipeline: Pipeline, picture: Any = PICTURE) -> float:
     """The score of what comes first."""
     return float(pipeline(picture)[0].scores[0])
+
+
+def mistake_leaves_the_old_one_running(
+    project: Project,
+    pipeline: Pipeline,
+    *,
+    file: str,
+    old: str,
+    new: str,
+    error: type[Exception],
+    said: str,
+) -> None:
+    """A reload of an edited file is refused, frames go on, and the next edit takes effect."""
+    first = best(pipeline)
+    edit(getattr(project, file), old, new)
+    with pytest.raises(error) as caught:
+        pipeline.reload()
+    assert said in str(caught.value)
+    assert best(pipeline) == first
+    edit(getattr(project, file), new, old)
+    edit(project.header, "1.0f", "0.5f")
+    pipeline.reload()
+    assert best(pipeline) == first / 2

@@ -12,7 +12,13 @@ import pytest
 
 import trtpatch
 from tests.gpu_memory import growth
-from tests.reloads import PICTURE, Project, best, edit
+from tests.reloads import (
+    PICTURE,
+    Project,
+    best,
+    edit,
+    mistake_leaves_the_old_one_running,
+)
 from trtpatch.errors import CompileError, InputError, SpecError
 from trtpatch.pipeline import Pipeline
 
@@ -68,16 +74,9 @@ def test_a_mistake_leaves_the_old_one_running(
     error: type[Exception],
     said: str,
 ) -> None:
-    first = best(pipeline)
-    edit(getattr(project, file), old, new)
-    with pytest.raises(error) as caught:
-        pipeline.reload()
-    assert said in str(caught.value)
-    assert best(pipeline) == first
-    edit(getattr(project, file), new, old)
-    edit(project.header, "1.0f", "0.5f")
-    pipeline.reload()
-    assert best(pipeline) == first / 2
+    mistake_leaves_the_old_one_running(
+        project, pipeline, file=file, old=old, new=new, error=error, said=said
+    )
 
 
 def test_frames_go_on_meanwhile_and_each_is_old_or_new(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trtpatch
-from tests.reloads import Project, best, edit
+from tests.reloads import Project, best, edit, mistake_leaves_the_old_one_running
 from trtpatch.errors import CompileError
 from trtpatch.pipeline import Pipeline
 
@@ -67,13 +67,6 @@ def test_an_edit_compiles_its_patch_alone(project: Project, pipeline: Pipeline) 
 def test_what_does_not_compile_leaves_the_old_one_running(
     project: Project, pipeline: Pipeline, file: str, old: str, new: str, said: str
 ) -> None:
-    first = best(pipeline)
-    edit(getattr(project, file), old, new)
-    with pytest.raises(CompileError) as caught:
-        pipeline.reload()
-    assert said in str(caught.value)
-    assert best(pipeline) == first
-    edit(getattr(project, file), new, old)
-    edit(project.header, "1.0f", "0.5f")
-    pipeline.reload()
-    assert best(pipeline) == first / 2
+    mistake_leaves_the_old_one_running(
+        project, pipeline, file=file, old=old, new=new, error=CompileError, said=said
+    )
